@@ -1,0 +1,37 @@
+# Two commands do everything on a machine with Node and make: `make demo` and `make test`.
+.PHONY: help install build serve demo test bench clean
+
+help: ## Print the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+# npm writes this file last, so it is there only after a complete installation.
+node_modules/.package-lock.json: package-lock.json
+	npm ci
+	@touch $@
+
+install: node_modules/.package-lock.json ## Install what package-lock.json names
+
+build: install ## Compile lib, www and test into dist
+	npx tsc -b
+	cp -R www/index.html www/styles www/icons dist/www/
+
+serve: build ## Start a server on your own data directory
+	node bin/svc.js serve
+
+demo: build ## Serve from a throw-away directory, push a sample site twice, roll back once
+	node dist/test/demo/demo.js
+
+# The list comes from the sources, so that what an earlier build left in dist never runs. TEST=path/of/one.test.ts runs one.
+TEST ?= $(shell find test -name '*.test.ts' | sort)
+# tap would remove a test's directory before what runs in it is stopped; so it is told to keep them, and they go here.
+test: build ## Run every test
+	@npx tap run --reporter=terse --output-file=dist/test.tap $(TEST:test/%.ts=dist/test/%.js); \
+	  status=$$?; rm -rf .tap/fixtures; exit $$status
+
+# BENCH=store runs one.
+BENCH ?= $(shell find test/bench -name '*.ts' | sort | sed 's:.*/\(.*\)\.ts:\1:')
+bench: build ## Measure against known tools, side by side
+	@for name in $(BENCH); do node dist/test/bench/$$name.js || exit 1; done
+
+clean: ## Remove what was built
+	rm -rf dist .tap

@@ -1,0 +1,19 @@
+#!/usr/bin/env node
+// Checks the Node version before anything newer than it is parsed, then hands over to the compiled program.
+const major = Number(process.versions.node.split('.')[0])
+if (major < 18) {
+  process.stderr.write(`svc needs Node.js 18 or newer: this is ${process.version}\n`)
+  process.exit(1)
+}
+import('../dist/lib/cli/main.js')
+  .then(({ main }) => main(process.argv.slice(2), process))
+  .then(
+    code => {
+      process.exitCode = code
+    },
+    error => {
+      const isBuilt = !(error && error.code === 'ERR_MODULE_NOT_FOUND' && /cli[\\/]main\.js/.test(String(error.message)))
+      process.stderr.write(isBuilt ? `${error && error.stack}\n` : 'svc is not built yet: run "make build" in its directory\n')
+      process.exitCode = 1
+    }
+  )

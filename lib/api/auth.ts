@@ -1,0 +1,60 @@
+import type { Attempt } from '../auth/lockout.js'
+import { ticketPurposes } from '../auth/tickets.js'
+import type { TicketPurpose } from '../auth/tickets.js'
+import { Refusal } from '../base/refusal.js'
+import type { ClientAddress } from '../http/route.js'
+import { json } from '../http/route.js'
+import type { AuditEvent } from '../model/audit.js'
+import { oneOf, readFields, text } from './fields.js'
+import type { Handler } from './route.js'
+
+const maxTokenLength = 4096
+
+export interface AuthNeeds {
+  admin: { verify(token: string): boolean; change(newToken: string): Promise<void> }
+  lockout: { attempt(client: ClientAddress, verify: () => boolean): Promise<Attempt> }
+  tickets: { issue(purpose: TicketPurpose): { ticket: string; expiresAt: string } }
+  audit: { record(event: AuditEvent): Promise<void> }
+}
+
+/** Login, token change and tickets (§4.2, §4.7, §5). */
+export function authHandlers({ admin, lockout, tickets, audit }: AuthNeeds) {
+  const login: Handler = async request => {
+    const { client, actor } = request
+    const { token } = readFields(await request.json(), { token: text({ max: maxTokenLength }) })
+    const attempt = await lockout.attempt(client, () => admin.verify(token))
+    if (attempt !== 'right') {
+      await audit.record({ action: 'auth.login_failed', actor, ok: false, detail: detailOf(attempt) })
+      throw new Refusal('unauthorized', 'wrong_token', 'The login failed: this is not the admin token')
+    }
+    await audit.record({ action: 'auth.login', actor: { ...actor, name: 'admin' } })
+    return json({ success: true, message: 'The token is valid' })
+  }
+
+  const changeToken: Handler = async request => {
+    const { client, actor } = request
+    const fields = readFields(await request.json(), {
+      oldToken: text({ max: maxTokenLength }),
+      newToken: text({ max: maxTokenLength })
+    })
+    const attempt = await lockout.attempt(client, () => admin.verify(fields.oldToken))
+    if (attempt !== 'right') {
+      await audit.record({ action: 'auth.change_token', actor, ok: false, detail: detailOf(attempt) })
+      throw new Refusal('unauthorized', 'wrong_token', 'The token was not changed: "oldToken" is not the admin token')
+    }
+    await admin.change(fields.newToken)
+    await audit.record({ action: 'auth.change_token', actor })
+    return json({ success: true, message: 'The admin token was changed' })
+  }
+
+  const ticket: Handler = async request => {
+    const { purpose } = readFields(await request.json(), { purpose: oneOf(ticketPurposes) })
+    return json({ success: true, ...tickets.issue(purpose) })
+  }
+
+  return { login, changeToken, ticket }
+}
+
+function detailOf(attempt: Attempt): string | null {
+  return attempt === 'locked' ? 'the address is now locked' : null
+}

@@ -1,0 +1,44 @@
+import { json } from '../http/route.js'
+import type { Actor } from '../model/audit.js'
+import { labelColors } from '../model/label.js'
+import type { Label, LabelKind } from '../model/label.js'
+import type { LabelFields } from '../projects/labels.js'
+import { integer, name, oneOf, optional, readFields } from './fields.js'
+import type { Handler } from './route.js'
+import { param } from './route.js'
+
+const labelFields = {
+  name: optional(name),
+  color: optional(oneOf(labelColors)),
+  sortOrder: optional(integer(-1_000_000, 1_000_000))
+}
+
+export interface LabelsNeeds {
+  list(): Label[]
+  create(fields: LabelFields & { name: string }, actor: Actor): Promise<Label>
+  update(id: string, fields: LabelFields, actor: Actor): Promise<Label>
+  remove(id: string, actor: Actor): Promise<number>
+}
+
+/** Categories or tags (§4.10): the same handlers; the record goes by the kind's name. */
+export function labelHandlers(kind: LabelKind, labels: LabelsNeeds) {
+  return {
+    list: () => json(labels.list()),
+
+    create: async request => {
+      const fields = readFields(await request.json(), { ...labelFields, name })
+      return json({ success: true, [kind]: await labels.create(fields, request.actor) })
+    },
+
+    update: async request => {
+      const fields = readFields(await request.json(), labelFields)
+      return json({ success: true, [kind]: await labels.update(param(request, 'id'), fields, request.actor) })
+    },
+
+    remove: async request => {
+      const projects = await labels.remove(param(request, 'id'), request.actor)
+      const counted = kind === 'category' ? { movedProjects: projects } : { detachedProjects: projects }
+      return json({ success: true, message: `The ${kind} was deleted`, ...counted })
+    }
+  } satisfies Record<string, Handler>
+}

@@ -1,0 +1,158 @@
+import { Refusal, invalid } from '../base/refusal.js'
+import { json } from '../http/route.js'
+import type { Reply } from '../http/route.js'
+import { eventStream } from '../http/sse.js'
+import type { Events } from '../http/sse.js'
+import type { LogSources } from '../logs/sources.js'
+import type { LogViewer, RangeQuery } from '../logs/viewer.js'
+import { checkQuery, type SearchQuery } from '../logs/search.js'
+import { logKinds } from '../model/log-source.js'
+import type { LogSource } from '../model/log-source.js'
+import {
+  integer,
+  list,
+  maxNameLength,
+  maxPathLength,
+  name,
+  oneOf,
+  optional,
+  queryChoice,
+  queryLimit,
+  readFields,
+  switchText,
+  text
+} from './fields.js'
+import type { Read } from './fields.js'
+import type { ApiRequest, Handler } from './route.js'
+import { param } from './route.js'
+
+const item: Read<{ filePath: string; label: string | undefined; kind: LogSource['kind'] | undefined }> = (value, field) => {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw invalid(field, `"${field}" must be an object with a filePath`)
+  }
+  const { filePath, label, kind } = value as Record<string, unknown>
+  return {
+    filePath: text({ min: 1, max: maxPathLength })(filePath, `${field}.filePath`),
+    label: optional(text({ max: maxNameLength, trim: true }))(label, `${field}.label`),
+    kind: optional(oneOf(logKinds))(kind, `${field}.kind`)
+  }
+}
+
+/** §8 */
+const newFields = { items: list(item, { min: 1, max: 50 }) }
+const changeFields = {
+  label: optional(name),
+  kind: optional(oneOf(logKinds)),
+  sortOrder: optional(integer(-1_000_000, 1_000_000)),
+  filePath: ((value, field) => {
+    if (value !== undefined) throw invalid(field, '"filePath" cannot be changed: delete the log source and add another')
+  }) satisfies Read<void>
+}
+const bulkFields = { ids: list(text({ min: 1, max: 100 }), { min: 1, max: 200 }), action: oneOf(['delete'] as const) }
+
+const directions = ['forward', 'backward', 'tail'] as const
+
+export interface LogSourcesNeeds {
+  sources: LogSources
+  viewer: Omit<LogViewer, 'close'>
+}
+
+/** Log sources, and looking into their files (§4.9, §6.3, §6.4). */
+export function logSourceHandlers({ sources, viewer }: LogSourcesNeeds) {
+  const sourceOf = (request: ApiRequest): LogSource => sources.get(param(request, 'sourceId'))
+
+  return {
+    list: request => json({ items: sources.list(param(request, 'id')) }),
+
+    create: async request => {
+      const { items } = readFields(await request.json(), newFields)
+      return json({ success: true, items: await sources.create(param(request, 'id'), items, request.actor) })
+    },
+
+    update: async request => {
+      const { filePath: _, ...fields } = readFields(await request.json(), changeFields)
+      return json({ success: true, source: await sources.update(param(request, 'sourceId'), fields, request.actor) })
+    },
+
+    remove: async request => {
+      await sources.remove(param(request, 'sourceId'), request.actor)
+      return json({ success: true, message: 'The log source was removed; its file was not touched' })
+    },
+
+    bulk: async request => {
+      const { ids } = readFields(await request.json(), bulkFields)
+      return json({ success: true, ...(await sources.removeAll(ids, request.actor)) })
+    },
+
+    meta: async request => json(await viewer.meta(sourceOf(request), request.signal)),
+
+    range: async request => json(await viewer.range(sourceOf(request), rangeQuery(request))),
+
+    stream: async request => {
+      const source = sourceOf(request)
+      const tailLines = queryCount(request.query, 'tailLines', { fallback: 200, max: 5_000 })
+      await viewer.check(source).catch(error => {
+        // It may come: the stream says so, and waits.
+        if (!(error instanceof Refusal) || error.code !== 'file_missing') throw error
+      })
+      return faultyStream((events, signal) =>
+        viewer.follow(source, { tailLines, signal }, event => events.send(event)))
+    },
+
+    search: async request => {
+      const source = sourceOf(request)
+      const query = searchQuery(request)
+      checkQuery(query)
+      await viewer.check(source)
+      return faultyStream((events, signal) =>
+        viewer.search(source, { ...query, signal }, event =>
+          event.event === 'progress' ? events.comment(event.text) : events.send(event)))
+    }
+  } satisfies Record<string, Handler>
+}
+
+/** §7: a fault of a stream is an `error` event, which also ends it. One of ours is logged besides. */
+function faultyStream(run: (events: Events, signal: AbortSignal) => Promise<void>): Reply {
+  return eventStream(async (events, signal) => {
+    try {
+      await run(events, signal)
+    } catch (error) {
+      if (signal.aborted) throw error
+      const isRefusal = error instanceof Refusal
+      const message = isRefusal ? error.message : 'The server failed to read the log: its own log tells the cause'
+      await events.send({ event: 'error', data: { message } })
+      if (!isRefusal) throw error
+    }
+  })
+}
+
+function rangeQuery({ query, signal }: ApiRequest): RangeQuery {
+  const offset = queryOffset(query, 'offset')
+  const direction = queryChoice(query, 'direction', directions) ?? (offset === undefined ? 'tail' : 'forward')
+  return { direction, offset, sizeBytes: queryLimit(query, 'size', { fallback: 65_536, max: 1_048_576 }), signal }
+}
+
+function searchQuery({ query }: ApiRequest): SearchQuery {
+  return {
+    q: query.get('q') ?? '',
+    isRegex: switchText(query.get('regex'), 'regex') ?? false,
+    ignoresCase: switchText(query.get('caseInsensitive'), 'caseInsensitive') ?? false,
+    maxHits: queryLimit(query, 'maxHits', { fallback: 500, max: 5_000 }),
+    context: queryCount(query, 'context', { fallback: 2, max: 20 }),
+    fromOffset: queryOffset(query, 'fromOffset') ?? 0,
+    toOffset: queryOffset(query, 'toOffset')
+  }
+}
+
+/** As `queryLimit`, from 0. */
+function queryCount(query: URLSearchParams, field: string, limits: { fallback: number; max: number }): number {
+  return /^0+$/.test(query.get(field) ?? '') ? 0 : queryLimit(query, field, limits)
+}
+
+/** A byte offset; absent or empty: undefined. */
+function queryOffset(query: URLSearchParams, field: string): number | undefined {
+  const given = query.get(field)
+  if (given === null || given === '') return undefined
+  if (/^\d{1,15}$/.test(given)) return Number(given)
+  throw invalid(field, `"${field}" is "${given}": a byte offset is needed, a whole number from 0`)
+}

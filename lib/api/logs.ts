@@ -1,0 +1,100 @@
+import type { Deployer } from '../deploy/deployer.js'
+import { json } from '../http/route.js'
+import type { Reply } from '../http/route.js'
+import { eventStream } from '../http/sse.js'
+import type { DeploymentRow, DeploymentStatus } from '../model/deployment.js'
+import { queryChoice, queryLimit, queryText, switchText } from './fields.js'
+import type { Records } from './records.js'
+import { checkOwn } from './records.js'
+import type { ApiRequest, Handler } from './route.js'
+import { param } from './route.js'
+
+const statuses: readonly DeploymentStatus[] = ['queued', 'running', 'success', 'failed']
+
+export interface LogQuery {
+  projectId?: string | undefined
+  status?: DeploymentStatus | undefined
+}
+
+export interface LogsNeeds {
+  records: Records
+  deployer: Pick<Deployer, 'follow' | 'outputStream'>
+  deployments: {
+    list(query: LogQuery & { limit: number; before?: string | undefined }): DeploymentRow[]
+    count(query: LogQuery): number
+  }
+}
+
+/** Deployment records and their output (§4.5, §6.1). */
+export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
+  return {
+    list: async request => {
+      const { query } = request
+      const filter = { projectId: visibleProject(request), status: queryChoice(query, 'status', statuses) }
+      const before = queryText(query, 'before')
+      if (before !== undefined) records.find(request, before)
+      const limit = queryLimit(query, 'limit', { fallback: 100, max: 500 })
+      const rows = deployments.list({ ...filter, limit, before })
+      const total = deployments.count(filter)
+      return json(await Promise.all(rows.map(records.listed)), 200, { 'x-total-count': String(total) })
+    },
+
+    get: async request => {
+      const row = records.find(request, param(request, 'deployId'))
+      return json(await records.complete(row, { timestamps: wantsTimes(request) }))
+    },
+
+    stream: request => {
+      const { id } = records.find(request, param(request, 'deployId'))
+      return streamOf(id, lastEventId(request))
+    },
+
+    output: request => {
+      const { id } = records.find(request, param(request, 'deployId'))
+      const output = deployer.outputStream(id, { timestamps: wantsTimes(request) })
+      return textReply(output, `${id}.log`)
+    }
+  } satisfies Record<string, Handler>
+
+  function streamOf(deployId: string, from: number): Reply {
+    return eventStream(async (events, signal) => {
+      for await (const { line, nextOffset } of deployer.follow(deployId, { from, signal })) {
+        await events.send({ event: 'log', id: nextOffset, data: { data: line.text, at: line.at } })
+      }
+      const { status, duration } = records.row(deployId)
+      await events.send({ event: 'status', data: { status, duration } })
+    })
+  }
+}
+
+/** The project a list is limited to: the one asked for; for a project's token its own. */
+function visibleProject(request: ApiRequest): string | undefined {
+  const asked = queryText(request.query, 'projectId')
+  if (asked !== undefined) checkOwn(request, asked)
+  return request.actor.role === 'project' ? (request.actor.projectId ?? undefined) : asked
+}
+
+function wantsTimes({ query }: ApiRequest): boolean {
+  return switchText(query.get('timestamps'), 'timestamps') ?? false
+}
+
+/** Where a client that connects again goes on; anything that is no offset: from the start. */
+function lastEventId({ headers }: ApiRequest): number {
+  const given = headers['last-event-id']
+  return typeof given === 'string' && /^\d{1,15}$/.test(given) ? Number(given) : 0
+}
+
+function textReply(output: AsyncIterable<Uint8Array>, filename: string): Reply {
+  return {
+    kind: 'stream',
+    status: 200,
+    headers: {
+      'content-type': 'text/plain; charset=utf-8',
+      'content-disposition': `attachment; filename="${filename}"`,
+      'cache-control': 'no-store'
+    },
+    run: async sink => {
+      for await (const chunk of output) await sink.write(chunk)
+    }
+  }
+}

@@ -1,0 +1,151 @@
+import { constants } from 'node:fs'
+import { open } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
+import { isAbsolute } from 'node:path'
+import { finished } from 'node:stream/promises'
+import { Writable } from 'node:stream'
+import type { Caller } from '../auth/bearer.js'
+import { Refusal, invalid } from '../base/refusal.js'
+import type { Deployer } from '../deploy/deployer.js'
+import { ndjson } from '../http/ndjson.js'
+import { json } from '../http/route.js'
+import type { Reply, Sink } from '../http/route.js'
+import type { ExportPlan } from '../transfer/export.js'
+import { strategies } from '../transfer/strategy.js'
+import type { Transfer } from '../transfer/transfer.js'
+import { queryChoice, queryText, switchText } from './fields.js'
+import type { Handler } from './route.js'
+import { readUploadForm } from './upload-form.js'
+
+export interface MigrationNeeds {
+  transfer: Transfer
+  deployer: Pick<Deployer, 'receive'>
+  /** For the name of the file. */
+  clock: { now(): number }
+}
+
+const maxRecent = 1_000_000
+const progressEveryMs = 100
+
+/** Export, import (§2.14, decisions §7), and what verify looks at. */
+export function migrationHandlers({ transfer, deployer, clock }: MigrationNeeds) {
+  return {
+    export: async ({ query, actor }) => {
+      const plan = await transfer.export({
+        projects: idsOf(query),
+        artifacts: switchText(query.get('artifacts'), 'artifacts') ?? true,
+        logs: switchText(query.get('logs'), 'logs') ?? true,
+        recent: recentOf(query),
+        ignore: query.getAll('ignore').filter(Boolean),
+        ignoreBuiltin: switchText(query.get('ignoreBuiltin'), 'ignoreBuiltin') ?? true,
+        actor
+      })
+      const to = queryText(query, 'to')
+      if (to !== undefined) return writeTo(to, plan, actor)
+      const at = new Date(clock.now()).toISOString().slice(0, 19).replaceAll(':', '-')
+      return {
+        kind: 'stream',
+        status: 200,
+        headers: {
+          'content-type': 'application/zip',
+          'content-disposition': `attachment; filename="svc-export-${at}.zip"`,
+          'cache-control': 'no-store',
+          'x-accel-buffering': 'no',
+          'x-svc-expected-bytes': String(plan.expectedBytes)
+        },
+        run: async sink => void (await plan.write(writableOf(sink), { signal: sink.signal }))
+      }
+    },
+
+    import: async request => {
+      const { query, headers, actor, signal } = request
+      const strategy = queryChoice(query, 'strategy', strategies) ?? 'skip-existing'
+      const restoreArtifacts = switchText(query.get('restoreArtifacts'), 'restoreArtifacts') ?? true
+      const dryRun = switchText(query.get('dryRun'), 'dryRun') ?? false
+      if (strategy === 'overwrite' && headers['x-confirm-overwrite'] !== 'yes') throw unconfirmed()
+      const { received } = await readUploadForm(request, {
+        // Packages are as large as all that was deployed: what max_upload_size allows of one says nothing of them.
+        receive: bytes => deployer.receive(bytes, { limitBytes: Number.MAX_SAFE_INTEGER, signal }),
+        onField: () => {}
+      })
+      try {
+        const result = await transfer.import(received.path, { strategy, restoreArtifacts, dryRun, actor, signal })
+        return json({ success: true, ...result })
+      } finally {
+        await received.discard()
+      }
+    },
+
+    verify: () => json(transfer.inspect())
+  } satisfies Record<string, Handler>
+}
+
+/**
+ * The operator on this machine may name an empty file to be written: then no byte need go through the socket. Answers
+ * lines: `begin` with the expected bytes, `progress`, and `done` with the manifest, or `error`. Refuses: 403 for anybody
+ * else, `cannot_write_there` for what is no such file, seen from here.
+ */
+async function writeTo(path: string, plan: ExportPlan, actor: Caller): Promise<Reply> {
+  if (actor.role !== 'local') throw new Refusal('forbidden', 'forbidden', 'Only the operator on this machine may name a file: "to"')
+  const file = await openEmpty(path)
+  return ndjson(async (write, signal) => {
+    try {
+      await write({ event: 'begin', expectedBytes: plan.expectedBytes })
+      let toldAtMs = 0
+      const onProgress = (bytes: number): void => {
+        if (Date.now() - toldAtMs < progressEveryMs) return
+        toldAtMs = Date.now()
+        write({ event: 'progress', bytes }).catch(() => {})
+      }
+      const out = file.createWriteStream({ autoClose: false })
+      const manifest = await plan.write(out, { onProgress, signal })
+      out.end()
+      await finished(out)
+      await write({ event: 'done', manifest })
+    } catch (error) {
+      if (!(error instanceof Refusal || (error instanceof Error && 'syscall' in error)) || signal.aborted) throw error
+      await write({ event: 'error', error: error.message })
+    } finally {
+      await file.close()
+    }
+  })
+}
+
+async function openEmpty(path: string): Promise<FileHandle> {
+  const refuse = (why: string, cause?: unknown): Refusal =>
+    new Refusal('unavailable', 'cannot_write_there', `The server cannot write "${path}": ${why}`, { field: 'to', cause })
+  if (!isAbsolute(path)) throw refuse('it is not an absolute path')
+  const file = await open(path, constants.O_WRONLY | (constants.O_NOFOLLOW ?? 0)).catch(error => {
+    throw refuse((error as Error).message, error)
+  })
+  const stats = await file.stat()
+  if (stats.isFile() && stats.size === 0) return file
+  await file.close()
+  throw refuse('it is not an empty file')
+}
+
+function idsOf(query: URLSearchParams): string[] | null {
+  const ids = (queryText(query, 'projects') ?? '').split(',').map(id => id.trim()).filter(Boolean)
+  return ids.length === 0 ? null : ids
+}
+
+function recentOf(query: URLSearchParams): number | null {
+  const given = queryText(query, 'recent')
+  if (given === undefined) return null
+  if (/^\d{1,7}$/.test(given) && Number(given) <= maxRecent) return Number(given)
+  throw invalid('recent', `"recent" is "${given}": a whole number of deployments is needed`)
+}
+
+function unconfirmed(): Refusal {
+  const sentence = 'The package was not imported: overwriting needs the header "X-Confirm-Overwrite: yes"'
+  return new Refusal('invalid', 'confirmation_needed', sentence, { field: 'X-Confirm-Overwrite' })
+}
+
+function writableOf(sink: Sink): Writable {
+  return new Writable({
+    highWaterMark: 1024 * 1024,
+    write(chunk: Uint8Array, _encoding, done) {
+      sink.write(chunk).then(() => done(), done)
+    }
+  })
+}

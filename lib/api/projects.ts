@@ -1,0 +1,108 @@
+import { json } from '../http/route.js'
+import type { Actor } from '../model/audit.js'
+import type { Project } from '../model/project.js'
+import { bulkActions } from '../projects/bulk.js'
+import type { BulkAction, BulkOutcome } from '../projects/bulk.js'
+import type { NewProject, ProjectFields } from '../projects/projects.js'
+import type { RecentScripts } from '../projects/recent-scripts.js'
+import {
+  flag,
+  list,
+  maxNameLength,
+  maxPathLength,
+  maxScriptLength,
+  name,
+  nullable,
+  oneOf,
+  optional,
+  queryText,
+  readFields,
+  text
+} from './fields.js'
+import type { Handler } from './route.js'
+import { param } from './route.js'
+
+const id = text({ min: 1, max: 100 })
+const ids = list(id, { max: 200 })
+const emptyIsNull = (given: string | null | undefined) => (given === '' ? null : given)
+
+/** Everything that may be given of a project; `PUT` takes any of it, `POST` needs the first two. */
+const projectFields = {
+  name: optional(name),
+  deployPath: optional(text({ min: 1, max: maxPathLength })),
+  description: optional(text()),
+  env: optional(text({ max: maxNameLength, trim: true })),
+  categoryId: optional(nullable(text({ max: 100 }))),
+  pm2AppName: optional(nullable(text({ max: maxNameLength, trim: true }))),
+  tagIds: optional(ids),
+  preDeployScript: optional(text({ max: maxScriptLength })),
+  postDeployScript: optional(text({ max: maxScriptLength })),
+  postDeployAsync: optional(flag),
+  allowClientScripts: optional(nullable(flag)),
+  pinned: optional(flag)
+}
+const newProjectFields = { ...projectFields, name, deployPath: text({ min: 1, max: maxPathLength }) }
+
+const bulkFields = {
+  ids: list(id, { min: 1, max: 200 }),
+  action: oneOf(bulkActions),
+  categoryId: nullable(id),
+  tagIds: optional(ids)
+}
+
+export interface ProjectsNeeds {
+  projects: {
+    list(filter: { tagIds: string[] }): Project[]
+    get(id: string): Project
+    create(fields: NewProject, actor: Actor): Promise<Project>
+    update(id: string, fields: ProjectFields, actor: Actor): Promise<Project>
+    remove(id: string, actor: Actor): Promise<void>
+    regenerateToken(id: string, actor: Actor): Promise<string>
+  }
+  bulk(action: BulkAction, ids: string[], actor: Actor): Promise<BulkOutcome>
+  recentScripts(projectId: string): RecentScripts
+}
+
+/** Projects (§4.3) and what the panel needs of them besides. */
+export function projectHandlers({ projects, bulk, recentScripts }: ProjectsNeeds) {
+  return {
+    list: ({ query }) => json(projects.list({ tagIds: (queryText(query, 'tagIds') ?? '').split(',').filter(Boolean) })),
+
+    create: async request => {
+      const fields = readFields(await request.json(), newProjectFields)
+      return answer(await projects.create({ ...fields, categoryId: emptyIsNull(fields.categoryId) }, request.actor))
+    },
+
+    get: request => json(projects.get(param(request, 'id'))),
+
+    update: async request => {
+      const fields = readFields(await request.json(), projectFields)
+      const patch = { ...fields, categoryId: emptyIsNull(fields.categoryId) }
+      return answer(await projects.update(param(request, 'id'), patch, request.actor))
+    },
+
+    remove: async request => {
+      await projects.remove(param(request, 'id'), request.actor)
+      return json({ success: true, message: 'The project was deleted' })
+    },
+
+    regenerateToken: async request =>
+      json({ success: true, token: await projects.regenerateToken(param(request, 'id'), request.actor) }),
+
+    pin: async request => {
+      const { pinned } = readFields(await request.json(), { pinned: flag })
+      return answer(await projects.update(param(request, 'id'), { pinned }, request.actor))
+    },
+
+    bulk: async request => {
+      const { ids: chosen, ...action } = readFields(await request.json(), bulkFields)
+      return json({ success: true, ...(await bulk(action, chosen, request.actor)) })
+    },
+
+    recentScripts: request => json(recentScripts(param(request, 'id')))
+  } satisfies Record<string, Handler>
+}
+
+function answer(project: Project) {
+  return json({ success: true, project })
+}

@@ -1,0 +1,150 @@
+import { auditHandlers } from './audit.js'
+import { authHandlers } from './auth.js'
+import { deploymentHandlers } from './deployments.js'
+import { fileHandlers } from './files.js'
+import { fsHandlers } from './fs.js'
+import { healthHandlers } from './health.js'
+import { labelHandlers } from './labels.js'
+import { logHandlers } from './logs.js'
+import { pm2Handlers } from './pm2.js'
+import { logSourceHandlers } from './log-sources.js'
+import { migrationHandlers } from './migration.js'
+import { projectHandlers } from './projects.js'
+import { crossOrigin, row } from './route.js'
+import type { ApiRoute } from './route.js'
+import { searchHandlers } from './search.js'
+import { settingsHandlers } from './settings.js'
+import { storageHandlers } from './storage.js'
+import { telemetryHandlers } from './telemetry.js'
+import { statsHandlers } from './stats.js'
+import { systemHandlers } from './system.js'
+import { uploadHandlers } from './upload.js'
+
+/** What the handlers need, room by room. */
+export interface ApiNeeds {
+  auth: Parameters<typeof authHandlers>[0]
+  projects: Parameters<typeof projectHandlers>[0]
+  categories: Parameters<typeof labelHandlers>[1]
+  tags: Parameters<typeof labelHandlers>[1]
+  files: Parameters<typeof fileHandlers>[0]
+  upload: Parameters<typeof uploadHandlers>[0]
+  deployments: Parameters<typeof deploymentHandlers>[0]
+  logs: Parameters<typeof logHandlers>[0]
+  settings: Parameters<typeof settingsHandlers>[0]
+  health: Parameters<typeof healthHandlers>[0]
+  audit: Parameters<typeof auditHandlers>[0]
+  storage: Parameters<typeof storageHandlers>[0]
+  telemetry: Parameters<typeof telemetryHandlers>[0]
+
+  system: Parameters<typeof systemHandlers>[0]
+  pm2: Parameters<typeof pm2Handlers>[0]
+  stats: Parameters<typeof statsHandlers>[0]
+  search: Parameters<typeof searchHandlers>[0]
+  fs: Parameters<typeof fsHandlers>[0]
+  logSources: Parameters<typeof logSourceHandlers>[0]
+  migration: Parameters<typeof migrationHandlers>[0]
+}
+
+/** The whole API: method, path, who may call it (`auth/bearer.ts` says what each word admits), and what answers. */
+export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
+  const auth = authHandlers(needs.auth)
+  const projects = projectHandlers(needs.projects)
+  const files = fileHandlers(needs.files)
+  const categories = labelHandlers('category', needs.categories)
+  const tags = labelHandlers('tag', needs.tags)
+  const { upload } = uploadHandlers(needs.upload)
+  const deployments = deploymentHandlers(needs.deployments)
+  const logs = logHandlers(needs.logs)
+  const settings = settingsHandlers(needs.settings)
+  const health = healthHandlers(needs.health)
+  const audit = auditHandlers(needs.audit)
+  const storage = storageHandlers(needs.storage)
+  const telemetry = telemetryHandlers(needs.telemetry)
+
+  const system = systemHandlers(needs.system)
+  const pm2 = pm2Handlers(needs.pm2)
+  const stats = statsHandlers(needs.stats)
+  const search = searchHandlers(needs.search)
+  const fs = fsHandlers(needs.fs)
+  const logSources = logSourceHandlers(needs.logSources)
+  const migration = migrationHandlers(needs.migration)
+
+  return [
+    row('GET', '/api/health', 'public', health.probe),
+    row('GET', '/api/health/detail', 'admin', health.detail),
+
+    row('POST', '/api/auth/login', 'public', auth.login),
+    row('POST', '/api/tickets', 'admin', auth.ticket),
+
+    row('GET', '/api/projects', 'admin', projects.list),
+    row('POST', '/api/projects', 'admin', projects.create),
+    row('POST', '/api/projects/bulk', 'admin', projects.bulk),
+    row('GET', '/api/projects/:id', 'admin', projects.get),
+    row('PUT', '/api/projects/:id', 'admin', projects.update),
+    row('DELETE', '/api/projects/:id', 'admin', projects.remove),
+    row('POST', '/api/projects/:id/token', 'admin', projects.regenerateToken),
+    row('PUT', '/api/projects/:id/pin', 'admin', projects.pin),
+    row('GET', '/api/projects/:id/recent-scripts', 'admin', projects.recentScripts),
+    row('GET', '/api/projects/:id/files', 'admin', files.list),
+    row('GET', '/api/projects/:id/file', 'admin', files.preview),
+
+    row('GET', '/api/categories', 'admin', categories.list),
+    row('POST', '/api/categories', 'admin', categories.create),
+    row('PUT', '/api/categories/:id', 'admin', categories.update),
+    row('DELETE', '/api/categories/:id', 'admin', categories.remove),
+    row('GET', '/api/tags', 'admin', tags.list),
+    row('POST', '/api/tags', 'admin', tags.create),
+    row('PUT', '/api/tags/:id', 'admin', tags.update),
+    row('DELETE', '/api/tags/:id', 'admin', tags.remove),
+
+    row('POST', '/api/deploy/upload', 'upload', upload),
+    row('POST', '/api/deployments/:id/rollback', 'operate', deployments.rollback),
+    row('POST', '/api/deployments/:id/cancel', 'admin', deployments.cancel),
+    row('PATCH', '/api/deployments/:id/status', 'admin', deployments.mark),
+    row('GET', '/api/deployments/:id/files', 'read', deployments.files),
+    row('GET', '/api/deployments/:id/changes', 'read', deployments.changes),
+
+    row('GET', '/api/logs', 'read', logs.list),
+    row('GET', '/api/logs/:deployId', 'read', logs.get),
+    row('GET', '/api/logs/:deployId/stream', 'read', logs.stream),
+    row('GET', '/api/logs/:deployId/output', 'download', logs.output),
+
+    row('GET', '/api/projects/:id/log-sources', 'admin', logSources.list),
+    row('POST', '/api/projects/:id/log-sources', 'admin', logSources.create),
+    row('POST', '/api/log-sources/bulk', 'admin', logSources.bulk),
+    row('PATCH', '/api/log-sources/:sourceId', 'admin', logSources.update),
+    row('DELETE', '/api/log-sources/:sourceId', 'admin', logSources.remove),
+    row('GET', '/api/log-sources/:sourceId/meta', 'admin', logSources.meta),
+    row('GET', '/api/log-sources/:sourceId/range', 'admin', logSources.range),
+    row('GET', '/api/log-sources/:sourceId/stream', 'admin', logSources.stream),
+    row('GET', '/api/log-sources/:sourceId/search', 'admin', logSources.search),
+
+    row('GET', '/api/settings', 'admin', settings.read),
+    row('PUT', '/api/settings', 'admin', settings.write),
+    row('POST', '/api/settings/token', 'admin', auth.changeToken),
+    row('GET', '/api/settings/status', 'admin', settings.status),
+    row('POST', '/api/settings/webhook-test', 'admin', settings.testWebhook),
+
+    row('GET', '/api/audit', 'admin', audit.list),
+    row('GET', '/api/storage', 'admin', storage.usage),
+    row('POST', '/api/storage/clean', 'admin', storage.clean),
+
+    crossOrigin(row('POST', '/api/public/telemetry/report', 'public', telemetry.report)),
+    crossOrigin(row('GET', '/api/public/telemetry/overview', 'public', telemetry.overview)),
+
+    row('GET', '/api/system/resources', 'admin', system.resources),
+    row('GET', '/api/pm2/available', 'admin', pm2.available),
+    row('GET', '/api/pm2/apps', 'admin', pm2.apps),
+    row('GET', '/api/projects/:id/pm2', 'admin', pm2.binding),
+    row('GET', '/api/stats/heatmap', 'admin', stats.heatmap),
+    row('GET', '/api/stats/success-rate', 'admin', stats.successRate),
+    row('GET', '/api/stats/durations', 'admin', stats.durations),
+    row('GET', '/api/search', 'admin', search.find),
+    row('GET', '/api/fs/home', 'admin', fs.home),
+    row('GET', '/api/fs/list', 'admin', fs.list),
+
+    row('GET', '/api/migration/export', 'admin_download', migration.export),
+    row('POST', '/api/migration/import', 'admin', migration.import),
+    row('GET', '/api/migration/verify', 'admin', migration.verify)
+  ]
+}

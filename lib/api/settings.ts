@@ -1,0 +1,41 @@
+import { checkKeepsIn } from '../auth/allow-list.js'
+import type { Webhook } from '../notify/webhook.js'
+import { itemsOf } from '../system/setting-checks.js'
+import type { Settings } from '../system/settings.js'
+import type { Status } from '../system/status.js'
+import { json } from '../http/route.js'
+import { readFields } from './fields.js'
+import type { Handler } from './route.js'
+
+export interface SettingsNeeds {
+  settings: Settings
+  status(): Status
+  webhook: Pick<Webhook, 'test'>
+}
+
+/** Settings and the server's figures (§4.7). */
+export function settingsHandlers({ settings, status, webhook }: SettingsNeeds) {
+  return {
+    read: () => json(settings.all()),
+
+    write: async request => {
+      const { client, actor } = request
+      const given = await request.json()
+      readFields(given, {})
+      const values = settings.check(given as Record<string, unknown>)
+      const allowed = values.get('allowed_ips')
+      if (allowed !== undefined && !client.local) checkKeepsIn(itemsOf(allowed), client.address)
+      await settings.update(values, actor)
+      return json({ success: true, message: 'The settings were saved' })
+    },
+
+    status: () => json(status()),
+
+    testWebhook: async ({ actor, signal }) => {
+      const { outcome, statusCode, durationMs, attempts, reason } = await webhook.test(actor, { signal })
+      if (outcome === 'delivered') return json({ success: true, statusCode, durationMs, attempts })
+      const error = `The test message was not delivered: ${reason}`
+      return json({ success: false, statusCode, durationMs, attempts, error })
+    }
+  } satisfies Record<string, Handler>
+}

@@ -1,0 +1,121 @@
+import type { Caller } from '../auth/bearer.js'
+import { Refusal, invalid, notFound } from '../base/refusal.js'
+import type { DeployRequest, Deployer, Received } from '../deploy/deployer.js'
+import { maxMessageLength } from '../model/deployment.js'
+import type { Project } from '../model/project.js'
+import { maxScriptLength, switchText, text } from './fields.js'
+import type { ApiRequest, Handler } from './route.js'
+import { runReply } from './run-reply.js'
+import { readUploadForm } from './upload-form.js'
+
+const bytesPerMegabyte = 1024 * 1024
+/** What a form may weigh beside its file: boundaries, headers and the other fields. */
+const formOverheadBytes = 1024 * 1024
+const maxVariables = 1000
+
+export interface UploadNeeds {
+  deployer: Pick<Deployer, 'receive' | 'deploy' | 'follow' | 'checkClientScripts'>
+  findProject(id: string): Project | undefined
+  settings: { number(key: 'max_upload_size'): number }
+}
+
+/** `POST /api/deploy/upload` (§4.6). The file streams to disk as it comes, whatever the order of the fields. */
+export function uploadHandlers({ deployer, findProject, settings }: UploadNeeds) {
+  const upload: Handler = async request => {
+    const limitBytes = settings.number('max_upload_size') * bytesPerMegabyte
+    checkContentLength(request, limitBytes)
+    const { received, fields } = await readUploadForm(request, {
+      receive: bytes => deployer.receive(bytes, { limitBytes, signal: request.signal }),
+      // Said before the file where it comes before the file: nobody uploads a gigabyte to be told of a typing error.
+      onField: (name, value) => checkField(name, value, request.actor, findProject)
+    })
+    const deploy = await orDiscard(received, () => {
+      const deployment = readRequest(fields, request.actor)
+      deployer.checkClientScripts(deployment.projectId, deployment)
+      return deployment
+    })
+    return runReply(await deployer.deploy(received, deploy), deployer)
+  }
+  return { upload }
+}
+
+async function orDiscard<T>(received: Received, work: () => T): Promise<T> {
+  try {
+    return work()
+  } catch (error) {
+    await received.discard()
+    throw error
+  }
+}
+
+function checkContentLength({ headers }: ApiRequest, limitBytes: number): void {
+  if (Number(headers['content-length'] ?? 0) <= limitBytes + formOverheadBytes) return
+  const sentence = `The upload was refused: it is larger than max_upload_size (${limitBytes / bytesPerMegabyte} MB)`
+  throw new Refusal('too_large', 'too_large', sentence)
+}
+
+function checkField(name: string, value: string, caller: Caller, findProject: UploadNeeds['findProject']): void {
+  if (name === 'projectId') checkProject(value, caller, findProject)
+  else readers[name as keyof typeof readers]?.(value)
+}
+
+/** Whose token it is decides what may be seen: another project's says 403 of every other id, known or not. */
+function checkProject(id: string, caller: Caller, findProject: UploadNeeds['findProject']): void {
+  if (caller.role === 'project' && caller.projectId !== id) {
+    const sentence = 'This deploy token belongs to another project'
+    throw new Refusal('forbidden', 'other_project', sentence, { field: 'projectId' })
+  }
+  if (findProject(id) === undefined) throw notFound('Project', id)
+}
+
+function readRequest(fields: Map<string, string>, actor: Caller): DeployRequest {
+  const projectId = fields.get('projectId')
+  if (!projectId) throw invalid('projectId', '"projectId" is missing: the form needs the project to deploy to')
+  return {
+    projectId,
+    preDeploy: fields.get('preDeploy'),
+    postDeploy: fields.get('postDeploy'),
+    postDeployAsync: readers.postDeployAsync(fields.get('postDeployAsync')),
+    env: readers.env(fields.get('env')),
+    message: fields.get('message') || null,
+    actor
+  }
+}
+
+const script = text({ max: maxScriptLength })
+const message = text({ max: maxMessageLength })
+
+/** How each field beside `projectId` is read; others are ignored. */
+const readers = {
+  preDeploy: (value: string) => script(value, 'preDeploy'),
+  postDeploy: (value: string) => script(value, 'postDeploy'),
+  message: (value: string) => message(value, 'message'),
+  postDeployAsync: (value: string | undefined) => switchText(value, 'postDeployAsync'),
+  env: readVariables
+}
+
+/** `env`: a JSON object of texts, serialised as a string (§4.6). */
+function readVariables(value: string | undefined): Record<string, string> {
+  if (value === undefined || value.trim() === '') return {}
+  const variables = parseJson(value)
+  if (typeof variables !== 'object' || variables === null || Array.isArray(variables)) {
+    throw invalid('env', '"env" cannot be used: a JSON object of texts is needed')
+  }
+  const entries = Object.entries(variables)
+  if (entries.length > maxVariables) {
+    throw invalid('env', `"env" has ${entries.length} variables: at most ${maxVariables} are taken`)
+  }
+  for (const [name, setting] of entries) {
+    if (name === '' || /[=\0]/.test(name)) throw invalid('env', `"env" holds "${name}": that is no name of a variable`)
+    text()(setting, `env.${name}`)
+  }
+  return Object.fromEntries(entries) as Record<string, string>
+}
+
+function parseJson(value: string): unknown {
+  try {
+    return JSON.parse(value)
+  } catch {
+    throw invalid('env', '"env" cannot be read: it is not JSON')
+  }
+}

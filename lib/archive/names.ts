@@ -1,0 +1,141 @@
+/*
+ * Which names an archive may hold. Everything here is decided from the central directory alone, before a byte is
+ * written: a name that could reach outside the target, or that two file systems would read in two ways, is refused
+ * with the entry named. Nothing is repaired, with one exception: a segment `.` is dropped (`bsdtar` writes `./a`),
+ * because it can mean only one thing.
+ *
+ * Segments are separated by `/` (APPNOTE 4.4.17.1). A backslash is refused rather than read as a separator: the same
+ * zip would otherwise make different trees on Linux and on Windows, and a checker upstream of us may have seen another
+ * one than we do.
+ *
+ * Two names that a file system folds into one (`Logo.png` and `logo.png`, `é` in one code point or in two) would
+ * silently overwrite each other there. Whether the target folds is asked only when such a pair exists.
+ */
+import { stagingPrefix } from '../base/paths.js'
+import { Refusal } from '../base/refusal.js'
+
+/** What names are checked for; the rest of an entry is not their business. */
+export interface NamedEntry {
+  path: string
+  kind: 'file' | 'directory' | 'symlink'
+}
+
+export interface NameRules {
+  /** Whether the rules of Windows apply: device names, reserved characters, trailing dots and spaces. */
+  windows: boolean
+  /** Whether the target's file system folds names; called only where the answer decides. */
+  folds(): { letterCase: boolean; normalForm: boolean }
+}
+
+/** Longest segment: NAME_MAX of every usual file system. */
+export const maxSegmentBytes = 255
+/** Longest path: PATH_MAX (4096) less 1 KiB for the target and the staging directory before it. */
+export const maxPathBytes = 3 * 1024
+
+const controlCharacter = /[\u0000-\u001f\u007f]/
+const notAscii = /[^\u0000-\u007f]/
+const windowsDevice = /^(con|prn|aux|nul|conin\$|conout\$|com[1-9\u00b9\u00b2\u00b3]|lpt[1-9\u00b9\u00b2\u00b3])(\.|$)/i
+const windowsReserved = /[<>:"|?*]/
+
+/**
+ * The path an entry's name stands for: without `.` segments and trailing slash; `''` for the target itself.
+ * Refuses (`invalid`): empty_name, control_character_in_name, undecodable_name, backslash_in_name, absolute_path,
+ * path_leaves_target, empty_segment, name_too_long, reserved_name.
+ */
+export function readName(name: string, rules: Pick<NameRules, 'windows'>): string {
+  if (name === '') throw refuse('empty_name', name, 'its name is empty')
+  if (controlCharacter.test(name)) throw refuse('control_character_in_name', name, 'its name has a control character')
+  if (name.includes('\ufffd')) throw refuse('undecodable_name', name, 'its name is not valid UTF-8')
+  if (name.includes('\\')) throw refuse('backslash_in_name', name, 'its name has a backslash, "/" separates segments')
+  if (name.startsWith('/')) throw refuse('absolute_path', name, 'its path is absolute, it must be relative')
+  if (/^[a-z]:/i.test(name)) throw refuse('absolute_path', name, 'its path begins with a drive letter')
+  const segments = name.endsWith('/') ? name.slice(0, -1).split('/') : name.split('/')
+  for (const segment of segments) checkSegment(segment, name, rules)
+  const path = segments.includes('.') ? segments.filter(segment => segment !== '.').join('/') : segments.join('/')
+  if (path.length > maxPathBytes / 3 && Buffer.byteLength(path) > maxPathBytes) {
+    throw refuse('name_too_long', name, `its path is longer than ${maxPathBytes} bytes`)
+  }
+  if (path.startsWith(stagingPrefix)) throw refuse('reserved_name', name, `"${stagingPrefix}…" belongs to svc itself`)
+  return path
+}
+
+function checkSegment(segment: string, name: string, rules: Pick<NameRules, 'windows'>): void {
+  if (segment === '..') throw refuse('path_leaves_target', name, 'its path has a ".." segment')
+  if (segment === '') throw refuse('empty_segment', name, 'its path has an empty segment ("//")')
+  if (segment.length > maxSegmentBytes / 3 && Buffer.byteLength(segment) > maxSegmentBytes) {
+    throw refuse('name_too_long', name, `a part of its path is longer than ${maxSegmentBytes} bytes`)
+  }
+  if (!rules.windows || segment === '.') return
+  if (windowsReserved.test(segment)) throw refuse('reserved_name', name, 'Windows does not allow < > : " | ? * in names')
+  if (windowsDevice.test(segment)) throw refuse('reserved_name', name, `"${segment}" is a device on Windows`)
+  if (/[. ]$/.test(segment)) throw refuse('reserved_name', name, 'Windows drops a dot or a space at the end of a name')
+}
+
+/**
+ * Checks the names of an archive against each other. Refuses (`invalid`): duplicate_entry, file_and_directory,
+ * written_through_link.
+ */
+export function checkNames(entries: readonly NamedEntry[], rules: NameRules): void {
+  const files = new Map<string, NamedEntry['kind']>()
+  const directories = new Set<string>()
+  for (const { path, kind } of entries) {
+    if (kind === 'directory') {
+      directories.add(path)
+    } else {
+      if (files.has(path)) throw refuse('duplicate_entry', path, 'the archive has it twice')
+      files.set(path, kind)
+    }
+    addParents(path, directories)
+  }
+  for (const directory of directories) {
+    const kind = files.get(directory)
+    if (kind === 'symlink') {
+      throw refuse('written_through_link', directory, 'it is a symbolic link, and other entries lie below it')
+    }
+    if (kind === 'file') throw refuse('file_and_directory', directory, 'the archive has it as a file and as a directory')
+  }
+  checkFolding([...directories, ...files.keys()], rules)
+}
+
+function addParents(path: string, directories: Set<string>): void {
+  for (let end = path.lastIndexOf('/'); end > 0; end = path.lastIndexOf('/', end - 1)) {
+    const parent = path.slice(0, end)
+    if (directories.has(parent)) return
+    directories.add(parent)
+  }
+}
+
+/** `directories` come with every parent, so comparing whole paths also finds `A/x` beside `a/y`. */
+function checkFolding(paths: string[], rules: NameRules): void {
+  // Hardly any archive has such a pair; a set tells, and costs less memory than a map.
+  if (new Set(paths.map(path => fold(path, true, true))).size === paths.length) return
+  const folds = rules.folds()
+  const byKey = new Map<string, string>()
+  for (const path of paths) {
+    const key = fold(path, folds.letterCase, folds.normalForm)
+    const other = byKey.get(key)
+    if (other !== undefined) {
+      throw refuse('duplicate_entry', path, `the target's file system takes it for the same name as "${other}"`)
+    }
+    byKey.set(key, path)
+  }
+}
+
+function fold(path: string, letterCase: boolean, normalForm: boolean): string {
+  const formed = normalForm && notAscii.test(path) ? path.normalize('NFC') : path
+  return letterCase ? formed.toLowerCase() : formed
+}
+
+/** Longest part of a hostile name that a sentence repeats. */
+const maxQuotedLength = 200
+
+/** The name of an entry as a sentence may show it: short, and without anything a terminal would act on. */
+export function quoteName(name: string): string {
+  const shown = name.length > maxQuotedLength ? `${name.slice(0, maxQuotedLength)}…` : name
+  return JSON.stringify(shown.replace(/[\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '\ufffd'))
+}
+
+/** A refusal of one entry: what could not be done, colon, what is so. */
+export function refuse(code: string, name: string, reason: string, cause?: unknown): Refusal {
+  return new Refusal('invalid', code, `The archive cannot be extracted: ${quoteName(name)}: ${reason}`, { cause })
+}

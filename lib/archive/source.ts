@@ -1,0 +1,56 @@
+/*
+ * What becomes an entry of a zip: its name, its mode, and whether deflating it is worth the time.
+ */
+import { extname } from 'node:path'
+import { Refusal } from '../base/refusal.js'
+
+/** What is to become an entry. */
+export interface ZipSource {
+  /** In the archive: relative, `/` between segments, none at the end. */
+  path: string
+  kind: 'file' | 'directory' | 'symlink'
+  /** A file: its absolute path, or its bytes. A symbolic link: where it points. Unused for a directory. */
+  source: string | Uint8Array
+  /** Of a file: what stat said, or the length of its bytes. */
+  bytes: number
+  /** Permission bits. */
+  mode: number
+  mtimeMs: number
+}
+
+/** Types whose bytes are compressed already: deflating them again costs time and gains nothing. */
+const compressedTypes = new Set(
+  ('7z aac apk avi avif br bz2 docx epub flac gif gz heic heif jar jpeg jpg jxl lz4 lzma m4a m4v mkv mov mp3 mp4 ' +
+    'mpeg mpg odt ogg ogv opus png pptx rar tbz2 tgz txz war webm webp wma wmv woff woff2 xlsx xz zip zst').split(' ')
+)
+/** Shorter ones do not get smaller. */
+const minDeflateBytes = 16
+const maxNameBytes = 0xffff
+
+const typeBits = { file: 0o100000, directory: 0o040000, symlink: 0o120000 }
+const permissionBits = 0o777
+
+/** Refuses (`invalid`, `name_not_packable`) a name in which two readers would find two paths, or one outside. */
+export function checkSourceName({ path }: ZipSource): void {
+  const why = complaintAbout(path)
+  if (why === '') return
+  throw new Refusal('invalid', 'name_not_packable', `"${path.slice(0, 200)}" cannot be packed: ${why}`, { field: path })
+}
+
+function complaintAbout(path: string): string {
+  if (path.includes('\\')) return 'its name has a backslash, which other systems take for a separator'
+  if (path.includes('\ufffd')) return 'its name is not valid UTF-8'
+  const isInside = path !== '' && !/^\/|^[a-z]:|\0|\/$/i.test(path) && !path.split('/').includes('..')
+  if (!isInside) return 'it is no path within an archive'
+  return Buffer.byteLength(path) < maxNameBytes ? '' : 'its path is too long'
+}
+
+/** Type and permission bits, as Unix has them. */
+export function unixMode({ kind, mode }: ZipSource): number {
+  return typeBits[kind] | (kind === 'symlink' ? permissionBits : mode & permissionBits)
+}
+
+/** Whether deflating may make it smaller. */
+export function isWorthDeflating({ path, kind, bytes }: ZipSource): boolean {
+  return kind === 'file' && bytes > minDeflateBytes && !compressedTypes.has(extname(path).slice(1).toLowerCase())
+}

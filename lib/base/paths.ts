@@ -1,0 +1,13 @@
+import { relative, isAbsolute, sep } from 'node:path'
+
+/**
+ * Whether `path` is `directory` or lies below it. Both absolute; nothing is resolved on disk. Compares by path
+ * segments, so `/srv/site-old` is not inside `/srv/site`.
+ */
+export function isInside(directory: string, path: string): boolean {
+  const way = relative(directory, path)
+  return way === '' || (way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way))
+}
+
+/** How the directories begin that svc itself makes for a moment below a target; not to be listed, packed or extracted. */
+export const stagingPrefix = '.svc-staging-'

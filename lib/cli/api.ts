@@ -1,0 +1,170 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Refusal } from '../base/refusal.js'
+import type { Deployment, DeploymentRow, FinalStatus } from '../model/deployment.js'
+import type { Project } from '../model/project.js'
+import type { Answer, Client } from './client.js'
+import { parseObject, readEvents, readNdjson } from './streams.js'
+import { formBody } from './upload.js'
+
+/** The server sends a comment every 15 s at the latest. */
+const eventSilenceMs = 60_000
+const maxBrokenInRow = 12
+const longestPauseMs = 5000
+const ndjson = 'application/x-ndjson'
+
+/** What a deployment that is watched says: its lines, then once how it ended. */
+export type RunEvent =
+  | { event: 'log'; text: string; at: string | null }
+  | { event: 'status'; status: FinalStatus; duration: string; deployId: string | null }
+
+/** A deployment that goes on while it is read. Its id where the server has said it at once. */
+export interface Run {
+  deployId: string | null
+  events: AsyncIterable<RunEvent>
+}
+
+export interface UploadRequest {
+  projectId: string
+  archive: { path: string; bytes: number }
+  /** Form fields besides `file` and `projectId` (§4.6); undefined ones are not sent. */
+  fields: Record<string, string | undefined>
+  onProgress(sentBytes: number): void
+  signal: AbortSignal
+}
+
+export interface FollowOptions {
+  /** Called before each new attempt after a connection broke. */
+  onBroken?(): void
+  signal?: AbortSignal
+}
+
+export interface Api {
+  readonly address: string
+  projects(): Promise<Project[]>
+  project(id: string): Promise<Project>
+  /** Newest first. */
+  deployments(query: { projectId?: string; status?: string; limit?: number }): Promise<Deployment[]>
+  deployment(id: string): Promise<Deployment>
+  /** The whole text, as bytes. */
+  output(id: string, options: { timestamps: boolean }): Promise<AsyncIterable<Buffer>>
+  /** Replays, then follows until the end; a broken connection is taken up where it broke. */
+  follow(id: string, options?: FollowOptions): AsyncIterable<RunEvent>
+  upload(request: UploadRequest): Promise<Run>
+  rollback(id: string, options: { message: string | undefined; signal?: AbortSignal }): Promise<Run>
+  cancel(id: string): Promise<unknown>
+}
+
+/** The server's API as functions (§4). */
+export function createApi(client: Client): Api {
+  const deploymentPath = (id: string) => `/api/deployments/${encodeURIComponent(id)}`
+  const logPath = (id: string) => `/api/logs/${encodeURIComponent(id)}`
+
+  return {
+    address: client.address,
+    projects: () => client.json({ path: '/api/projects' }),
+    project: id => client.json({ path: `/api/projects/${encodeURIComponent(id)}` }),
+    deployments: ({ projectId, status, limit }) =>
+      client.json({ path: '/api/logs', query: { projectId, status, limit: limit?.toString() } }),
+    deployment: id => client.json({ path: logPath(id) }),
+    output: (id, { timestamps }) =>
+      client.open({
+        path: `${logPath(id)}/output`,
+        query: { timestamps: timestamps ? '1' : undefined },
+        accept: 'text/plain'
+      }),
+    follow: (id, options = {}) => follow(client, `${logPath(id)}/stream`, options),
+    async upload({ projectId, archive, fields, onProgress, signal }) {
+      const form = Object.fromEntries(
+        Object.entries({ projectId, ...fields }).filter((entry): entry is [string, string] => entry[1] !== undefined)
+      )
+      const body = formBody(form, { field: 'file', filename: 'archive.zip', ...archive }, onProgress)
+      return runOf(await client.open({ method: 'POST', path: '/api/deploy/upload', accept: ndjson, body, signal }))
+    },
+    async rollback(id, { message, signal }) {
+      const path = `${deploymentPath(id)}/rollback`
+      return runOf(await client.open({ method: 'POST', path, accept: ndjson, json: { message }, signal }))
+    },
+    cancel: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/cancel` })
+  }
+}
+
+/** Whether a deployment has come to its end. */
+export function isFinal(status: DeploymentRow['status']): status is FinalStatus {
+  return status === 'success' || status === 'failed'
+}
+
+function runOf(answer: Answer): Run {
+  const deployId = answer.headers['x-svc-deploy-id']
+  return { deployId: typeof deployId === 'string' ? deployId : null, events: readRun(answer) }
+}
+
+/** Ends after the status; a stream that ends without one is a broken connection. */
+async function* readRun(answer: Answer): AsyncGenerator<RunEvent> {
+  for await (const value of readNdjson(answer)) {
+    if (value['event'] === 'log') yield { event: 'log', text: String(value['data']), at: textOrNull(value['at']) }
+    else if (value['event'] === 'status') {
+      yield statusOf(value)
+      return
+    }
+  }
+  throw broken()
+}
+
+async function* follow(client: Client, path: string, { onBroken, signal }: FollowOptions): AsyncGenerator<RunEvent> {
+  let lastId: string | undefined
+  for (let brokenInRow = 0; ; brokenInRow++) {
+    try {
+      const headers: Record<string, string> = lastId === undefined ? {} : { 'last-event-id': lastId }
+      const answer = await client.open({ path, headers, accept: 'text/event-stream', signal })
+      answer.setTimeout(eventSilenceMs, () => answer.destroy(broken()))
+      for await (const event of readEvents(answer)) {
+        brokenInRow = 0
+        lastId = event.id ?? lastId
+        if (event.event === 'log') yield lineOf(event.data)
+        else if (event.event === 'status') {
+          const status = statusOf(parseObject(event.data))
+          if (!isFinal(status.status)) continue
+          yield status
+          return
+        }
+      }
+      throw broken()
+    } catch (error) {
+      if (!isBroken(error) || brokenInRow >= maxBrokenInRow) throw error
+      onBroken?.()
+      await delay(Math.min(longestPauseMs, 250 * 2 ** brokenInRow), undefined, signal === undefined ? {} : { signal })
+    }
+  }
+}
+
+function lineOf(data: string): RunEvent {
+  const value = parseObject(data)
+  return { event: 'log', text: String(value['data']), at: textOrNull(value['at']) }
+}
+
+function statusOf(value: Record<string, unknown>): Extract<RunEvent, { event: 'status' }> {
+  const { status, duration, deployId } = value
+  return {
+    event: 'status',
+    status: status as FinalStatus,
+    duration: textOrNull(duration) ?? '',
+    deployId: textOrNull(deployId)
+  }
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
+}
+
+function broken(): Refusal {
+  return new Refusal('unavailable', 'stream_broken', 'The connection to the server broke')
+}
+
+/** Whether trying again may help: the network failed, or the server is about to be back. */
+export function isBroken(error: unknown): boolean {
+  if (error instanceof Refusal)
+    return ['stream_broken', 'unreachable', 'http_502', 'http_503', 'http_504', 'bad_stream'].includes(error.code)
+  return ['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ERR_STREAM_PREMATURE_CLOSE'].includes(
+    String((error as NodeJS.ErrnoException)?.code)
+  )
+}

@@ -1,0 +1,326 @@
+/*
+ * The outgoing side of the command line: one HTTP request and its answer, through a proxy where the environment names
+ * one. Only this file of the command line speaks to the network; api.ts says what is asked.
+ *
+ * A request's life: connecting → sending → waiting for the answer → reading it. Each but the last has its own limit
+ * of silence; a body that streams for half an hour is read with TCP keep-alive, and its reader may set a limit of its
+ * own.
+ *
+ * A large body is announced with `Expect: 100-continue` (RFC 9110 §10.1.1), so that a server that refuses it (401,
+ * 413) can say so before a byte is sent. Sent all the same after a second of silence: not every proxy knows it. A
+ * refusal that comes while the body is being sent stops the sending and is read.
+ */
+import * as http from 'node:http'
+import * as https from 'node:https'
+import type { Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { Refusal } from '../base/refusal.js'
+import { notSvc, parseJson, readText, refusalOf } from './answer.js'
+import { parseServerUrl } from '../config/client-config.js'
+import { usage } from './args.js'
+import type { Host } from './command.js'
+import { explainNetworkError, type Attempt } from './network-error.js'
+import { proxyFor } from './proxy.js'
+
+const connectLimitMs = 15_000
+const sendLimitMs = 60_000
+const defaultAnswerLimitMs = 120_000
+const probeLimitMs = 10_000
+const continueWaitMs = 1000
+const keepAliveMs = 30_000
+const json = 'application/json'
+const expectFromBytes = 64 * 1024
+/** Of an answer that is read whole: a list of deployments with 4 KiB of output each stays far below. */
+const maxAnswerBytes = 64 * 1024 * 1024
+
+export interface Body {
+  contentType: string
+  bytes: number
+  chunks(): AsyncIterable<Uint8Array>
+}
+
+export interface Call {
+  method?: 'GET' | 'POST' | 'PATCH'
+  /** Below the server's address, each segment already percent-encoded: `/api/projects`. */
+  path: string
+  /** Undefined values are left out. */
+  query?: Record<string, string | undefined>
+  headers?: Record<string, string>
+  /** The type the answer must have; JSON where it is not said. */
+  accept?: 'application/x-ndjson' | 'text/event-stream' | 'text/plain' | 'application/zip'
+  /** A status besides those of success whose answer is wanted, not a refusal. */
+  alsoStatus?: number
+  json?: unknown
+  body?: Body
+  /** How long the answer may be waited for, once all is sent. */
+  answerLimitMs?: number
+  signal?: AbortSignal | undefined
+}
+
+export type Answer = http.IncomingMessage
+
+export interface Client {
+  /** As the user may see it. */
+  readonly address: string
+  /** The answer of a success, its body unread. Everything else is thrown as a Refusal. */
+  open(call: Call): Promise<Answer>
+  /** The JSON of a success. */
+  json<T>(call: Call): Promise<T>
+  /** The status of the answer to a GET at the address itself, whatever it is. Refuses `unreachable`. */
+  probe(): Promise<number>
+}
+
+export interface ClientOptions {
+  /** `http` or `https`; may have a path, the prefix the server runs under. */
+  serverUrl: string
+  /** Sent as bearer. Never part of an error. */
+  token: string | null
+  /** A socket in the file system that is connected to, whatever the address and the proxies. */
+  socketPath?: string
+  /** Where the token came from, for the sentence of a refusal: `--token`, `SVC_TOKEN`. */
+  tokenFrom: string | null
+  env: Host['env']
+}
+
+/** Refuses an address that is none with the kind `usage`. */
+export function createClient({ serverUrl, socketPath, token, tokenFrom, env }: ClientOptions): Client {
+  const address = checkAddress(serverUrl)
+  const base = new URL(address)
+  const proxy = socketPath === undefined ? proxyFor(base, env) : null
+  const attempt: Attempt = { address: socketPath ?? address, host: base.hostname, proxy: proxy?.host ?? null }
+
+  async function open(call: Call): Promise<Answer> {
+    const answer = await exchange(call).catch((error: unknown) => {
+      throw explainNetworkError(error, attempt)
+    })
+    const status = answer.statusCode as number
+    if ((status < 200 || status >= 300) && status !== call.alsoStatus) throw await refusalOf(answer, { address, tokenFrom })
+    if (!(answer.headers['content-type'] ?? '').startsWith(call.accept ?? json)) throw notSvc(answer, address)
+    return answer
+  }
+
+  async function exchange(call: Call): Promise<Answer> {
+    call.signal?.throwIfAborted()
+    const url = new URL(address + call.path)
+    for (const [name, value] of Object.entries(call.query ?? {})) {
+      if (value !== undefined) url.searchParams.set(name, value)
+    }
+    const body = call.body ?? (call.json === undefined ? undefined : jsonBody(call.json))
+    const headers: Record<string, string | number> = { accept: call.accept ?? json, ...call.headers }
+    if (token !== null) headers['authorization'] = `Bearer ${token}`
+    if (body !== undefined) {
+      headers['content-type'] = body.contentType
+      headers['content-length'] = body.bytes
+      if (body.bytes >= expectFromBytes) headers['expect'] = '100-continue'
+    } else if (call.method !== undefined && call.method !== 'GET') headers['content-length'] = 0
+    const start = { method: call.method ?? 'GET', headers, ...(socketPath === undefined ? {} : { socketPath }) }
+    const request = await begin(url, start, proxy, call.signal)
+    return converse(request, body, call)
+  }
+
+  async function probe(): Promise<number> {
+    const answer = await exchange({ path: '/', answerLimitMs: probeLimitMs }).catch((error: unknown) => {
+      throw explainNetworkError(error, attempt)
+    })
+    answer.destroy()
+    return answer.statusCode as number
+  }
+
+  return {
+    address,
+    open,
+    probe,
+    async json<T>(call: Call): Promise<T> {
+      const answer = await open(call)
+      const text = await readText(answer, maxAnswerBytes)
+      const value = parseJson(text)
+      if (value === undefined) throw notSvc(answer, address)
+      return value as T
+    }
+  }
+}
+
+function checkAddress(serverUrl: string): string {
+  const address = parseServerUrl(serverUrl)
+  if (address !== null) return address
+  throw usage('serverUrl', 'The server\'s address cannot be used: it is one like "https://deploy.example.com"')
+}
+
+function jsonBody(value: unknown): Body {
+  const bytes = Buffer.from(JSON.stringify(value))
+  return {
+    contentType: json,
+    bytes: bytes.length,
+    async *chunks() {
+      yield bytes
+    }
+  }
+}
+
+type Start = { method: string; headers: Record<string, string | number>; socketPath?: string }
+
+/** Through no proxy; through one, in absolute form (RFC 9112 §3.2.2) for http, in a tunnel (§3.2.3) for https. */
+async function begin(url: URL, start: Start, proxy: URL | null, signal?: AbortSignal): Promise<http.ClientRequest> {
+  if (proxy === null) return (url.protocol === 'https:' ? https : http).request(url, start)
+  if (url.protocol === 'https:') {
+    const socket = await tunnel(url, proxy, signal)
+    return https.request(url, { ...start, createConnection: () => connectTls({ socket, servername: serverName(url) }) })
+  }
+  return viaProxy(proxy, { method: start.method, path: url.href, headers: { ...start.headers, host: url.host } })
+}
+
+function viaProxy(proxy: URL, { method, path, headers }: Start & { path: string }): http.ClientRequest {
+  const credentials = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`
+  const authorized = proxy.username
+    ? { ...headers, 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` }
+    : headers
+  const to = { hostname: bareHost(proxy), port: proxy.port, method, path, headers: authorized }
+  return (proxy.protocol === 'https:' ? https : http).request(to)
+}
+
+async function tunnel(url: URL, proxy: URL, signal?: AbortSignal): Promise<Socket> {
+  const authority = `${url.hostname}:${url.port || 443}`
+  const request = viaProxy(proxy, { method: 'CONNECT', path: authority, headers: { host: authority } })
+  request.setTimeout(connectLimitMs, () => request.destroy(timeout()))
+  const abort = () => void request.destroy(signal?.reason as Error)
+  signal?.addEventListener('abort', abort, { once: true })
+  request.end()
+  const [answer, socket] = await new Promise<[Answer, Socket]>((resolve, reject) => {
+    request.once('connect', (answer: Answer, socket: Socket) => resolve([answer, socket]))
+    request.once('response', answer => resolve([answer, answer.socket]))
+    request.once('error', reject)
+  }).finally(() => signal?.removeEventListener('abort', abort))
+  socket.setTimeout(0)
+  if (answer.statusCode === 200) return socket
+  socket.destroy()
+  throw new Refusal(
+    'unavailable',
+    'unreachable',
+    `The server could not be reached: the proxy ${proxy.host} answered ${answer.statusCode} ${answer.statusMessage}`
+  )
+}
+
+/** No server name for an address (RFC 6066 §3). */
+function serverName(url: URL): string | undefined {
+  return /^[\d.]+$|^\[/.test(url.hostname) ? undefined : url.hostname
+}
+
+function bareHost(url: URL): string {
+  return url.hostname.replace(/^\[|\]$/g, '')
+}
+
+/** Sends, waits, gives the head of the answer; `signal` ends whatever is going on, its reason thrown unchanged. */
+async function converse(
+  request: http.ClientRequest, body: Body | undefined, { signal, answerLimitMs = defaultAnswerLimitMs }: Call
+): Promise<Answer> {
+  const refused = new AbortController()
+  const silence = createSilence(() => request.destroy(timeout()))
+  let answering: Answer | undefined
+  const abort = () => void (answering ?? request).destroy(signal?.reason as Error)
+  signal?.addEventListener('abort', abort, { once: true })
+  request.once('close', () => signal?.removeEventListener('abort', abort))
+  // An error after the answer has begun is the answer's.
+  request.on('error', () => {})
+  request.once('socket', socket => {
+    silence.allow(connectLimitMs)
+    socket.setKeepAlive(true, keepAliveMs)
+    const connected = () => silence.allow(body === undefined ? answerLimitMs : sendLimitMs)
+    if (socket.connecting) socket.once('connect', connected)
+    else connected()
+  })
+  const answered = new Promise<Answer>((resolve, reject) => {
+    request.once('error', reject)
+    request.once('response', answer => {
+      if ((answer.statusCode as number) >= 400) refused.abort()
+      answering = answer
+      resolve(answer)
+    })
+  })
+  try {
+    // An answer may come, and be read, while the rest of the body is still being sent.
+    const sent = body === undefined ? void request.end() : send(request, { body, answerLimitMs }, refused.signal, silence)
+    const [answer] = await Promise.all([answered, Promise.race([sent, answered])])
+    return answer
+  } catch (error) {
+    request.destroy()
+    throw error
+  } finally {
+    silence.end()
+  }
+}
+
+interface Sending {
+  body: Body
+  answerLimitMs: number
+}
+
+async function send(
+  request: http.ClientRequest, { body, answerLimitMs }: Sending, refused: AbortSignal, silence: Silence
+): Promise<void> {
+  if (request.getHeader('expect') !== undefined) {
+    request.flushHeaders()
+    await goAhead(request)
+    if (refused.aborted || request.destroyed) return
+  }
+  for await (const chunk of body.chunks()) {
+    if (refused.aborted || request.destroyed) return
+    silence.allow(sendLimitMs)
+    // To wait for `drain` lets an answer that has arrived be read before the next write can fail.
+    if (!request.write(chunk)) await drained(request, refused)
+  }
+  if (refused.aborted || request.destroyed) return
+  silence.allow(answerLimitMs)
+  request.end()
+}
+
+/** The server's leave to send, its answer instead, or a second without either. */
+async function goAhead(request: http.ClientRequest): Promise<void> {
+  await new Promise<void>(resolve => {
+    const timer = setTimeout(resolve, continueWaitMs)
+    for (const event of ['continue', 'response', 'close']) {
+      request.once(event, () => {
+        clearTimeout(timer)
+        resolve()
+      })
+    }
+  })
+}
+
+/** Until more may be written, or nothing more need be. */
+async function drained(request: http.ClientRequest, refused: AbortSignal): Promise<void> {
+  if (refused.aborted || request.destroyed) return
+  await new Promise<void>(resolve => {
+    const done = () => {
+      request.off('drain', done).off('close', done)
+      refused.removeEventListener('abort', done)
+      resolve()
+    }
+    request.on('drain', done).on('close', done)
+    refused.addEventListener('abort', done)
+  })
+}
+
+interface Silence {
+  /** From now on, at most so long until the next call. */
+  allow(ms: number): void
+  end(): void
+}
+
+function createSilence(onTooLong: () => void): Silence {
+  let timer: NodeJS.Timeout | undefined
+  let isOver = false
+  return {
+    allow(ms) {
+      clearTimeout(timer)
+      if (!isOver) timer = setTimeout(onTooLong, ms)
+    },
+    end() {
+      isOver = true
+      clearTimeout(timer)
+    }
+  }
+}
+
+function timeout(): Error {
+  return Object.assign(new Error('silent for too long'), { code: 'ETIMEDOUT' })
+}

@@ -1,0 +1,46 @@
+import { locateHome, readConfig, type GlobalConfig } from '../../config/home.js'
+import { maskToken } from '../../config/precedence.js'
+import { defineCommand, exitCodes } from '../command.js'
+
+const secretKeys = ['adminToken', 'token']
+
+export const command = defineCommand({
+  operands: {},
+  options: {
+    json: { type: 'switch', help: 'print the configuration as JSON, tokens masked' }
+  },
+  examples: [['config:list', 'what is in the global configuration; of tokens the last four characters']],
+  async run({ options }, { env, cwd, output }) {
+    const home = locateHome(env, cwd)
+    const config = masked(await readConfig(home))
+    if (options.json) {
+      output.json(config)
+      return exitCodes.success
+    }
+    output.note(home.configFile)
+    const rows = Object.entries(config).flatMap(([key, value]) =>
+      key === 'projectToken'
+        ? Object.entries(value as Record<string, string>).map(([project, token]) => [`projectToken ${project}`, token])
+        : [[key, typeof value === 'string' ? value : JSON.stringify(value)]]
+    )
+    if (rows.length === 0) output.note('Nothing is configured yet.')
+    else {
+      output.table(rows, [
+        { header: 'KEY', cell: row => row[0] ?? '' },
+        { header: 'VALUE', cell: row => row[1] ?? '', shrinkTo: 12 }
+      ])
+    }
+    return exitCodes.success
+  }
+})
+
+function masked(config: GlobalConfig): GlobalConfig {
+  const shown = { ...config }
+  for (const key of secretKeys) if (typeof shown[key] === 'string') shown[key] = maskToken(shown[key])
+  if (shown.projectToken !== undefined) {
+    shown.projectToken = Object.fromEntries(
+      Object.entries(shown.projectToken).map(([project, token]) => [project, maskToken(token)])
+    )
+  }
+  return shown
+}

@@ -1,0 +1,37 @@
+import { configRows } from '../../config/precedence.js'
+import { defineCommand, exitCodes } from '../command.js'
+import { loadConfiguration } from '../session.js'
+import { sharedOptions } from '../common-options.js'
+
+export const command = defineCommand({
+  operands: {},
+  options: {
+    env: sharedOptions.env,
+    json: { type: 'switch', help: 'print the rows as JSON' }
+  },
+  details:
+    'Flags come before the environment and .env.local, those before svc.config.json, that before the global file.\n' +
+    'Of tokens the last four characters are shown. Scripts configured on the server win over those shown here.',
+  examples: [
+    ['config', 'what "svc push" would use here, and where each value comes from'],
+    ['config --env staging', 'the same for svc.config.staging.json']
+  ],
+  async run({ options }, context) {
+    const { output } = context
+    const { config, layers } = await loadConfiguration(context, { flags: {}, env: options.env, project: 'optional' })
+    const rows = configRows(config)
+    if (options.json) {
+      output.json(rows)
+      return exitCodes.success
+    }
+    if (layers.project === null)
+      output.note('There is no svc.config.json here that was chosen: only what else there is.')
+    output.table(rows, [
+      { header: 'KEY', cell: row => row.key },
+      { header: 'VALUE', cell: row => row.value, shrinkTo: 12 },
+      { header: 'SOURCE', cell: row => row.source },
+      { header: 'FROM', cell: row => (row.from === row.source ? '' : row.from), shrinkTo: 12, paint: output.paint.dim }
+    ])
+    return exitCodes.success
+  }
+})

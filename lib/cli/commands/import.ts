@@ -1,0 +1,128 @@
+import { stat } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { Refusal } from '../../base/refusal.js'
+import { formatBytes } from '../../base/size.js'
+import { locateHome, writeConfig, type Home } from '../../config/home.js'
+import type { Project } from '../../model/project.js'
+import type { ImportResult, PartResult } from '../../transfer/import.js'
+import { strategies, type Strategy } from '../../transfer/strategy.js'
+import { usage } from '../args.js'
+import type { Client } from '../client.js'
+import { defineCommand, exitCodes, type Context } from '../command.js'
+import { withInterrupts } from '../interrupts.js'
+import { withLocalApi } from '../local.js'
+import { sharedOptions } from '../common-options.js'
+import { formBody } from '../upload.js'
+
+/** Import rule 3 (§4.13). */
+const defaultServerUrl = 'http://127.0.0.1:5431'
+/** Until every artifact is extracted. */
+const importLimitMs = 24 * 60 * 60_000
+
+export const command = defineCommand({
+  operands: {
+    zip: { required: true, help: 'the package that "svc export" wrote' }
+  },
+  options: {
+    strategy: {
+      type: 'text',
+      choices: strategies,
+      default: 'skip-existing',
+      help: 'what happens to records that are here already; merge leaves them, too'
+    },
+    'restore-artifacts': { type: 'switch', default: true, help: 'do not extract the artifacts over the targets' },
+    'dry-run': { type: 'switch', help: 'say what would be done, and change nothing' },
+    yes: { ...sharedOptions.yes, help: 'overwrite without asking; required with --strategy overwrite' },
+    json: sharedOptions.json
+  },
+  details:
+    'Works on the data directory of this machine (SVC_HOME), whether its server runs or not. All records are taken, or\n' +
+    'none. Then the artifacts are extracted over the targets; what lies there besides stays. The deploy tokens of the\n' +
+    'imported projects go into the global configuration, so that this machine can push.',
+  examples: [
+    ['import svc-export-2026-01-31T12-00-00.zip --dry-run', 'see what it would do'],
+    ['import shop.zip --strategy overwrite --yes', 'replace what is here']
+  ],
+  async run({ options, operands }, context) {
+    const { env, cwd, output, host } = context
+    const strategy = options.strategy as Strategy
+    if (strategy === 'overwrite' && !options.yes && !options['dry-run']) {
+      throw new Refusal('invalid', 'confirmation_needed', 'Nothing was imported: --strategy overwrite replaces records, give --yes to mean it')
+    }
+    const path = resolve(cwd, operands.zip)
+    const { size, isFile } = await stat(path).then(found => ({ size: found.size, isFile: found.isFile() }), () => ({ size: 0, isFile: false }))
+    if (!isFile) throw usage('zip', `<zip> cannot be "${operands.zip}": there is no such file`)
+    const home = locateHome(env, cwd)
+    const query = { strategy, restoreArtifacts: String(options['restore-artifacts']), dryRun: String(options['dry-run']) }
+    const result = await withInterrupts(host, signal => withLocalApi(context, home, async ({ client }) => {
+      const result = await send(context, { client, path, bytes: size, query, signal })
+      if (!options['dry-run']) await keepTokens(home, result, await client.json<Project[]>({ path: '/api/projects' }))
+      return result
+    }))
+    if (options.json) output.json(result)
+    else report(context, result)
+    return result.artifacts.failed.length > 0 ? exitCodes.failed : exitCodes.success
+  }
+})
+
+interface Sending {
+  client: Client
+  path: string
+  bytes: number
+  query: Record<string, string>
+  signal: AbortSignal
+}
+
+async function send({ output }: Context, { client, path, bytes, query, signal }: Sending): Promise<ImportResult> {
+  const bar = output.progress(query['dryRun'] === 'true' ? 'Checking' : 'Importing')
+  try {
+    const body = formBody({}, { field: 'file', filename: 'package.zip', path, bytes }, sent => bar.update(sent, bytes))
+    const { success: _, ...result } = await client.json<ImportResult & { success: true }>({
+      method: 'POST',
+      path: '/api/migration/import',
+      query,
+      headers: { 'x-confirm-overwrite': 'yes' },
+      body,
+      answerLimitMs: importLimitMs,
+      signal
+    })
+    bar.end(`Read ${formatBytes(bytes)}`)
+    return result
+  } catch (error) {
+    bar.clear()
+    throw error
+  }
+}
+
+/** Import rules 2 and 3: tokens of projects that are new here, under overwrite of all that were written. */
+async function keepTokens(home: Home, { strategy, projects }: ImportResult, all: Project[]): Promise<void> {
+  const written = all.filter(({ id }) => projects.created.includes(id) || projects.replaced.includes(id))
+  await writeConfig(home, config => {
+    config.serverUrl ??= defaultServerUrl
+    if (written.length === 0) return
+    const tokens = Object.fromEntries(written.map(({ id, token }) => [id, token]))
+    config.projectToken = strategy === 'overwrite' ? { ...config.projectToken, ...tokens } : { ...tokens, ...config.projectToken }
+  })
+}
+
+function report({ output }: Context, result: ImportResult): void {
+  const rows: Array<[name: string, part: PartResult]> = [
+    ['settings', result.settings],
+    ['categories', result.categories],
+    ['tags', result.tags],
+    ['projects', result.projects],
+    ['log sources', result.logSources],
+    ['deployments', result.deployments],
+    ['artifacts', result.artifacts]
+  ]
+  output.table(rows, [
+    { header: result.dryRun ? 'WOULD BE' : 'IMPORTED', cell: ([name]) => name },
+    { header: 'CREATED', cell: ([, part]) => String(part.created.length), align: 'right' },
+    { header: 'REPLACED', cell: ([, part]) => String(part.replaced.length), align: 'right' },
+    { header: 'SKIPPED', cell: ([, part]) => String(part.skipped.length), align: 'right' }
+  ])
+  for (const note of result.notes) output.warn(note)
+  for (const { id, error } of result.artifacts.failed) {
+    output.error(`The artifact of ${id} was not restored: ${error}. Its records are imported; "svc push", or "svc rollback ${id}", deploys it`)
+  }
+}

@@ -1,0 +1,72 @@
+import type { Api } from '../api.js'
+import { defineCommand, exitCodes, type Context } from '../command.js'
+import { withInterrupts } from '../interrupts.js'
+import { loadConfiguration, openAdminApi } from '../session.js'
+import { adminDetails, sharedOptions } from '../common-options.js'
+
+interface LogsOptions {
+  timestamps: boolean
+  json: boolean
+}
+
+export const command = defineCommand({
+  operands: {
+    deployId: { required: true, help: 'the deployment, as "svc status" shows it' }
+  },
+  options: {
+    follow: { type: 'switch', alias: 'f', help: 'follow until it ends; exit code 0 for success, 1 for failed' },
+    timestamps: { type: 'switch', alias: 't', help: 'the time before each line' },
+    env: sharedOptions.env,
+    server: sharedOptions.server,
+    token: sharedOptions.adminToken,
+    json: { type: 'switch', help: 'print the record as JSON; with --follow one event a line' }
+  },
+  details: adminDetails,
+  examples: [
+    ['logs dep_abcdefghijklmnop', 'print the whole output'],
+    ['logs -f dep_abcdefghijklmnop', 'follow a deployment that is running']
+  ],
+  async run({ options, operands }, context) {
+    const { env, server, token } = options
+    const { config } = await loadConfiguration(context, { flags: { server, token }, env, project: 'optional' })
+    const api = openAdminApi(context, config)
+    return options.follow
+      ? follow(api, operands.deployId, options, context)
+      : print(api, operands.deployId, options, context)
+  }
+})
+
+async function print(
+  api: Api,
+  deployId: string,
+  { timestamps, json }: LogsOptions,
+  { output }: Context
+): Promise<number> {
+  if (json) {
+    output.json(await api.deployment(deployId))
+    return exitCodes.success
+  }
+  let last: number | undefined
+  for await (const bytes of await api.output(deployId, { timestamps })) {
+    await output.write(bytes)
+    last = bytes.at(-1)
+  }
+  if (last !== undefined && last !== 10) await output.write('\n')
+  return exitCodes.success
+}
+
+async function follow(api: Api, deployId: string, options: LogsOptions, { host, output }: Context): Promise<number> {
+  return withInterrupts(host, async signal => {
+    const onBroken = () => output.note('The connection broke: trying again…')
+    for await (const event of api.follow(deployId, { onBroken, signal })) {
+      if (options.json) await output.write(`${JSON.stringify(event)}\n`)
+      else if (event.event === 'log') {
+        await output.write(options.timestamps && event.at !== null ? `${event.at} ${event.text}\n` : `${event.text}\n`)
+      }
+      if (event.event !== 'status') continue
+      if (!options.json) output.note(`${deployId}: ${event.status}${event.duration && ` in ${event.duration}`}`)
+      return event.status === 'success' ? exitCodes.success : exitCodes.failed
+    }
+    return exitCodes.failed
+  })
+}

@@ -1,0 +1,175 @@
+import { systemClock } from '../../base/clock.js'
+import { locateHome } from '../../config/home.js'
+import type { EffectiveConfig } from '../../config/precedence.js'
+import { readVersion } from '../../config/version.js'
+import { maxMessageLength } from '../../model/deployment.js'
+import { sendReport } from '../../notify/telemetry.js'
+import { isBroken, type Api, type Run } from '../api.js'
+import { usage } from '../args.js'
+import { defineCommand, type Context } from '../command.js'
+import { commitSubject } from '../git.js'
+import { withInterrupts } from '../interrupts.js'
+import type { PackedArchive } from '../pack.js'
+import { packProject } from '../packing.js'
+import { Interrupted } from '../prompt.js'
+import { loadConfiguration, openDeployApi, projectIdOf } from '../session.js'
+import { packOptions, sharedOptions } from '../common-options.js'
+import { formatBytes } from '../../base/size.js'
+import { humanDuration } from '../units.js'
+import { reportRun, watchRun } from '../watch.js'
+
+export const command = defineCommand({
+  operands: {},
+  options: {
+    env: sharedOptions.env,
+    ...packOptions,
+    server: sharedOptions.server,
+    project: { type: 'text', value: 'id', help: 'the project to deploy to' },
+    token: { type: 'text', value: 'token', help: 'the deploy token; "-" reads it from standard input' },
+    message: {
+      ...sharedOptions.message,
+      help: 'what this deployment is about; else the subject of the current git commit'
+    },
+    pre: { type: 'text', value: 'script', help: 'runs on the server before the files are put in place' },
+    post: { type: 'text', value: 'script', help: 'runs on the server afterwards, in the target directory' },
+    command: { type: 'text', value: 'script', help: 'another name of --post' },
+    'post-deploy-async': {
+      type: 'text',
+      choices: ['true', 'false', '1', '0'],
+      value: 'true|false',
+      help: 'whether the deployment ends without waiting for the --post script'
+    },
+    'set-env': { type: 'text', value: 'NAME=value', repeatable: true, help: 'a variable for the scripts' },
+    json: { type: 'switch', help: 'print the result as JSON on standard output, the lines on standard error' }
+  },
+  details:
+    'The token is taken from --token, SVC_DEPLOY_TOKEN (also in .env.local), or the global configuration. Scripts that\n' +
+    'the server has for the project win over those given here. Ctrl-C while uploading leaves nothing behind; afterwards\n' +
+    'the deployment goes on without you.',
+  examples: [
+    ['push', 'what svc.config.json says'],
+    ['push --env production -m "New prices"', 'one of several environments, with a message'],
+    [
+      'push --out dist --post "systemctl --user restart shop" --set-env NODE_ENV=production',
+      'other files, a script with a variable'
+    ]
+  ],
+  async run({ options }, context) {
+    const { json } = options
+    const postDeployAsync = options['post-deploy-async']
+    if ((options.message ?? '').length > maxMessageLength) {
+      throw usage('--message', `--message is too long: at most ${maxMessageLength} characters`)
+    }
+    const { config } = await loadConfiguration(context, {
+      flags: {
+        token: options.token,
+        server: options.server,
+        project: options.project,
+        out: options.out,
+        ignore: options.ignore,
+        noIgnoreBuiltin: !options['ignore-builtin'],
+        pre: options.pre,
+        post: options.post,
+        command: options.command,
+        ...(postDeployAsync !== undefined && {
+          postDeployAsync: postDeployAsync === 'true' || postDeployAsync === '1'
+        }),
+        setEnv: variables(options['set-env'])
+      },
+      env: options.env,
+      project: 'needed'
+    })
+    const projectId = projectIdOf(config)
+    const api = openDeployApi(context, config)
+    const report = reportPush(context)
+    const watched = await withInterrupts(context.host, async signal => {
+      const message = options.message ?? (await commitSubject(context.cwd, context.env))
+      const run = await packAndUpload({ api, projectId, config, fields: formFields(config, message), signal }, context)
+      return watchRun(run, context, {
+        api,
+        projectId,
+        print: json ? context.output.note : context.output.print,
+        signal
+      })
+    }).finally(() => report.abort())
+    return reportRun(watched, context, { what: `deployed to ${projectId}`, json })
+  }
+})
+
+/** Usage statistics (§6.6), beside the push; aborted when that is over. */
+function reportPush({ env, cwd }: Context): AbortController {
+  const report = new AbortController()
+  const home = locateHome(env, cwd)
+  const { signal } = report
+  void sendReport({ event: 'svc.push.start', home, environment: env, version: readVersion(), clock: systemClock, signal })
+  return report
+}
+
+function variables(pairs: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    pairs.map(pair => {
+      const [, name, value] = /^([A-Za-z_][A-Za-z0-9_]*)=([^]*)$/.exec(pair) ?? []
+      if (name === undefined || value === undefined) {
+        throw usage('--set-env', `--set-env cannot be "${pair}": it is NAME=value, the name of letters, digits and "_"`)
+      }
+      return [name, value]
+    })
+  )
+}
+
+/** The form fields of §4.6, and `message`. What is not configured is not sent: the server's own setting holds. */
+function formFields(config: EffectiveConfig, message: string | undefined): Record<string, string | undefined> {
+  const { preDeploy, postDeploy, postDeployAsync, env } = config
+  const values = Object.fromEntries(Object.entries(env).map(([name, { value }]) => [name, value]))
+  return {
+    preDeploy: preDeploy?.value,
+    postDeploy: postDeploy?.value,
+    postDeployAsync: postDeployAsync.source === 'default' ? undefined : String(postDeployAsync.value),
+    env: Object.keys(values).length === 0 ? undefined : JSON.stringify(values),
+    message: message || undefined
+  }
+}
+
+interface Upload {
+  api: Api
+  projectId: string
+  config: EffectiveConfig
+  fields: Record<string, string | undefined>
+  signal: AbortSignal
+}
+
+/** The archive is gone again before the deployment is watched, however it went. */
+async function packAndUpload(request: Upload, context: Context): Promise<Run> {
+  const archive = await packProject(context, request.config, { signal: request.signal })
+  try {
+    return await upload(archive, request, context)
+  } finally {
+    await archive.discard()
+  }
+}
+
+async function upload(
+  archive: PackedArchive,
+  { api, projectId, fields, signal }: Upload,
+  { output }: Context
+): Promise<Run> {
+  const startedAtMs = Date.now()
+  const bar = output.progress(`Uploading ${formatBytes(archive.bytes)} to ${api.address}`)
+  let sentBytes = 0
+  const onProgress = (bytes: number) => {
+    sentBytes = bytes
+    bar.update(bytes, archive.bytes)
+  }
+  try {
+    const run = await api.upload({ projectId, archive, fields, onProgress, signal })
+    bar.end(`Uploaded ${formatBytes(archive.bytes)} in ${humanDuration(Date.now() - startedAtMs)}`)
+    return run
+  } catch (error) {
+    bar.clear()
+    const isSent = sentBytes >= archive.bytes
+    if (isSent && (error instanceof Interrupted || isBroken(error))) {
+      output.note('All was sent already: the deployment may go on, "svc status" tells')
+    } else if (error instanceof Interrupted) output.note('Interrupted: nothing was deployed')
+    throw error
+  }
+}

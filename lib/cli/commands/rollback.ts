@@ -1,0 +1,97 @@
+import { Refusal } from '../../base/refusal.js'
+import type { Deployment } from '../../model/deployment.js'
+import type { Api } from '../api.js'
+import { defineCommand, exitCodes, type Context } from '../command.js'
+import { withInterrupts } from '../interrupts.js'
+import { confirm, mustAsk } from '../prompt.js'
+import { loadConfiguration, openAdminApi, projectIdOf } from '../session.js'
+import { adminDetails, sharedOptions } from '../common-options.js'
+import { relativeTime } from '../units.js'
+import { reportRun, watchRun } from '../watch.js'
+
+/** How far back a deployment to go back to is looked for: the most the server lists at once. */
+const searchedDeployments = 500
+
+export const command = defineCommand({
+  operands: {
+    projectId: { help: 'the project; else the one of svc.config.json' }
+  },
+  options: {
+    to: { type: 'text', value: 'deployId', help: 'the deployment whose archive is deployed again' },
+    message: sharedOptions.message,
+    yes: { ...sharedOptions.yes, help: 'do not ask; required where there is no terminal' },
+    env: sharedOptions.env,
+    server: sharedOptions.server,
+    token: sharedOptions.adminToken,
+    json: { type: 'switch', help: 'print the result as JSON on standard output, the lines on standard error' }
+  },
+  details:
+    'Without --to it takes the latest successful deployment that has an archive, but not the one that is live: where\n' +
+    `the last deployment succeeded, the one before it.\n\n${adminDetails}`,
+  examples: [
+    ['rollback', 'go back to what was there before the last deployment'],
+    ['rollback --to dep_abcdefghijklmnop --yes', 'go back to one deployment, from a script']
+  ],
+  async run({ options, operands }, context) {
+    const { env, server, token, to, message, json } = options
+    const { config } = await loadConfiguration(context, {
+      flags: { server, token, project: operands.projectId },
+      env,
+      project: operands.projectId === undefined && to === undefined ? 'needed' : 'optional'
+    })
+    if (!options.yes) mustAsk(context.host, 'A rollback must be confirmed', 'give --yes')
+    const api = openAdminApi(context, config)
+    const source =
+      to === undefined ? await choose(api, projectIdOf(config)) : await named(api, to, config.projectId?.value)
+    if (!options.yes && !(await confirm(context.host, `Roll back ${describe(source)}`))) {
+      context.output.note('Nothing was done.')
+      return exitCodes.failed
+    }
+    return rollBack(api, source, { message, json }, context)
+  }
+})
+
+/** The newest record says what is live, where it succeeded; then that one is passed over, if there is another. */
+async function choose(api: Api, projectId: string): Promise<Deployment> {
+  const [last] = await api.deployments({ projectId, limit: 1 })
+  const successes = await api.deployments({ projectId, status: 'success', limit: searchedDeployments })
+  const kept = successes.filter(deployment => deployment.hasArtifact)
+  const source = kept.find(deployment => deployment.id !== last?.id) ?? kept[0]
+  if (source !== undefined) return source
+  const why = last === undefined ? 'nothing has been deployed yet' : 'no successful deployment has its archive any more'
+  throw new Refusal('conflict', 'nothing_to_roll_back_to', `The project ${projectId} cannot be rolled back: ${why}`)
+}
+
+async function named(api: Api, deployId: string, projectId: string | undefined): Promise<Deployment> {
+  const source = await api.deployment(deployId)
+  if (projectId === undefined || source.projectId === projectId) return source
+  throw new Refusal(
+    'conflict',
+    'other_project',
+    `--to cannot be "${deployId}": it is a deployment of the project ${source.projectId}`
+  )
+}
+
+function describe(source: Deployment): string {
+  const message = source.message === null ? '' : `, "${source.message}"`
+  return `${source.projectName} to ${source.id} (${relativeTime(source.startTime, Date.now())}${message})`
+}
+
+async function rollBack(
+  api: Api,
+  source: Deployment,
+  { message, json }: { message: string | undefined; json: boolean },
+  context: Context
+): Promise<number> {
+  const { output } = context
+  output.note(`Rolling back ${describe(source)}`)
+  const watched = await withInterrupts(context.host, async signal =>
+    watchRun(await api.rollback(source.id, { message, signal }), context, {
+      api,
+      projectId: source.projectId,
+      print: json ? output.note : output.print,
+      signal
+    })
+  )
+  return reportRun(watched, context, { what: `rolled back to ${source.id}`, json })
+}

@@ -1,0 +1,91 @@
+import { existsSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { locateHome, readConfig, type Home } from '../../config/home.js'
+import { openStore } from '../../store/database.js'
+import { ownDirectory } from '../../store/owner.js'
+import { hasErrors, inspectDatabase, judge, type DatabaseState, type Finding, type Found, type Level } from '../../transfer/verify.js'
+import { createClient } from '../client.js'
+import { defineCommand, exitCodes, type Context } from '../command.js'
+import { localClient, runningOwner } from '../local.js'
+import { sharedOptions } from '../common-options.js'
+
+export const command = defineCommand({
+  operands: {},
+  options: {
+    'check-server': { type: 'switch', help: 'also ask the server at serverUrl whether it answers' },
+    json: sharedOptions.json
+  },
+  details:
+    'Looks at the data directory of this machine (SVC_HOME), whether its server runs or not: the database, each\n' +
+    'deployPath, and the global configuration. Ends with 1 where something is broken; warnings break nothing.',
+  examples: [
+    ['verify', 'after an import, or a move to another machine'],
+    ['verify --check-server --json', 'for a script']
+  ],
+  async run({ options }, context) {
+    const { env, cwd, output } = context
+    const home = locateHome(env, cwd)
+    const globalConfig = await readConfig(home)
+    const database = await inspect(home, context)
+    const places: Found['places'] = new Map()
+    for (const { deployPath } of database?.projects ?? []) places.set(deployPath, await placeOf(deployPath))
+    const serverUrl = env['SVC_SERVER_URL'] || globalConfig.serverUrl
+    const server = options['check-server'] && serverUrl ? await probe(serverUrl, env) : null
+    const findings = judge({ database, directory: home.directory, globalConfig: { ...globalConfig, serverUrl }, places, server })
+    if (options.json) output.json({ ok: !hasErrors(findings), findings })
+    else for (const finding of findings) print(context, finding)
+    if (!options.json) summarise(context, findings)
+    return hasErrors(findings) ? exitCodes.failed : exitCodes.success
+  }
+})
+
+/** The running server is asked; where none runs, the database is opened here, and nothing is made that was not there. */
+async function inspect(home: Home, { env, output }: Context): Promise<DatabaseState | null> {
+  const running = await runningOwner(home)
+  if (running !== null) return localClient(running, env).json({ path: '/api/migration/verify' })
+  if (!existsSync(home.database)) return null
+  const owner = await ownDirectory(home.directory)
+  try {
+    const store = await openStore({ directory: home.directory, warn: output.warn })
+    try {
+      return inspectDatabase(store)
+    } finally {
+      await store.close()
+    }
+  } finally {
+    await owner.release()
+  }
+}
+
+async function placeOf(deployPath: string): Promise<'directory' | 'other' | 'missing' | 'unreadable'> {
+  try {
+    return (await stat(deployPath)).isDirectory() ? 'directory' : 'other'
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    return code === 'ENOENT' || code === 'ENOTDIR' ? 'missing' : 'unreadable'
+  }
+}
+
+async function probe(url: string, env: Context['env']): Promise<NonNullable<Found['server']>> {
+  try {
+    return { url, status: await createClient({ serverUrl: url, token: null, tokenFrom: null, env }).probe() }
+  } catch (error) {
+    return { url, error: (error as Error).message }
+  }
+}
+
+const marks: Record<Level, string> = { ok: '✔', warning: '!', error: '✗' }
+
+function print({ output }: Context, { level, message, next }: Finding): void {
+  const { paint } = output
+  const colours: Record<Level, (text: string) => string> = { ok: paint.green, warning: paint.yellow, error: paint.red }
+  output.print(`${colours[level](marks[level])} ${message}`)
+  if (next !== null) output.print(`  → ${next}`)
+}
+
+function summarise({ output }: Context, findings: Finding[]): void {
+  const count = (level: Level): number => findings.filter(finding => finding.level === level).length
+  const [errors, warnings] = [count('error'), count('warning')]
+  const said = errors + warnings === 0 ? 'Everything is as it should be' : `${errors} errors, ${warnings} warnings`
+  output.print(said)
+}

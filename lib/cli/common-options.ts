@@ -1,0 +1,21 @@
+/** Option rows that several commands have in common. */
+export const sharedOptions = {
+  server: { type: 'text', value: 'url', help: "the server's address; may have a path" },
+  adminToken: { type: 'text', value: 'token', help: 'the admin token; "-" reads it from standard input' },
+  env: { type: 'text', alias: 'e', value: 'name', help: 'the environment: reads svc.config.<name>.json' },
+  message: { type: 'text', alias: 'm', value: 'text', help: 'what this deployment is about' },
+  json: { type: 'switch', help: 'print the result as JSON' },
+  yes: { type: 'switch', alias: 'y', help: 'do not ask' }
+} as const
+
+/** What decides which files are packed. */
+export const packOptions = {
+  out: { type: 'text', value: 'dir', help: 'the directory to pack, instead of outputDir' },
+  ignore: { type: 'text', value: 'glob', repeatable: true, help: 'leave these files out as well' },
+  'ignore-builtin': { type: 'switch', default: true, help: 'do not apply the built-in ignore rules' }
+} as const
+
+/** Where commands that manage the server take its address and token from; for the end of their help. */
+export const adminDetails =
+  'The token is taken from --token, SVC_TOKEN (also in .env.local), or the global configuration; the address from\n' +
+  '--server, SVC_SERVER_URL, svc.config.json, or the global configuration.'

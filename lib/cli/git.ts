@@ -1,0 +1,22 @@
+import { execFile } from 'node:child_process'
+import { maxMessageLength } from '../model/deployment.js'
+
+const limitMs = 3000
+
+/** The subject line of the commit a directory is at; undefined without git, or where nothing is committed yet. */
+export async function commitSubject(
+  directory: string,
+  env: Readonly<Record<string, string | undefined>>
+): Promise<string | undefined> {
+  return await new Promise(resolve => {
+    const options = { cwd: directory, env: { ...env }, timeout: limitMs }
+    execFile('git', ['log', '-1', '--no-show-signature', '--format=%s'], options, (error, stdout) => {
+      resolve(error === null ? cutToCharacters(stdout.trim(), maxMessageLength) || undefined : undefined)
+    })
+  })
+}
+
+/** Never between the halves of a surrogate pair. */
+function cutToCharacters(text: string, length: number): string {
+  return text.length <= length ? text : text.slice(0, length).replace(/[\ud800-\udbff]$/, '')
+}

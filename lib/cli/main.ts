@@ -1,0 +1,162 @@
+// Only types: "svc --help" loads this file and the help, nothing else.
+import type { Command, Host } from './command.js'
+
+export interface CommandRow {
+  /** As it is typed; two words where it belongs to a group. */
+  name: string
+  alias?: string
+  summary: string
+  load(): Promise<{ command: Command }>
+  /** Goes on when nobody reads its output any more. Every other command has nothing left to do then. */
+  outlivesReader?: boolean
+}
+
+/** Every command. What a command needs is loaded when it runs. */
+export const commands: readonly CommandRow[] = [
+  { name: 'serve', summary: 'run the server', load: () => import('./commands/serve.js'), outlivesReader: true },
+  {
+    name: 'init',
+    summary: 'write svc.config.json for the current directory',
+    load: () => import('./commands/init.js')
+  },
+  { name: 'build', summary: 'pack the files without uploading them', load: () => import('./commands/build.js') },
+  { name: 'push', summary: 'pack, upload and deploy', load: () => import('./commands/push.js') },
+  { name: 'list', summary: 'list the projects', load: () => import('./commands/list.js') },
+  { name: 'status', summary: 'show a project and its last deployments', load: () => import('./commands/status.js') },
+  { name: 'logs', summary: 'print or follow the output of a deployment', load: () => import('./commands/logs.js') },
+  {
+    name: 'rollback',
+    summary: 'deploy the archive of an earlier deployment again',
+    load: () => import('./commands/rollback.js')
+  },
+  { name: 'cancel', summary: 'stop a queued or running deployment', load: () => import('./commands/cancel.js') },
+  {
+    name: 'config',
+    summary: 'show the configuration that counts here, and where it comes from',
+    load: () => import('./commands/config.js')
+  },
+  { name: 'config:set', summary: 'store a value in the configuration', load: () => import('./commands/config-set.js') },
+  { name: 'config:list', summary: 'show the global configuration', load: () => import('./commands/config-list.js') },
+  { name: 'export', summary: 'write projects, deployments and what was deployed into a package', load: () => import('./commands/export.js') },
+  { name: 'import', summary: 'take over what a package of export holds', load: () => import('./commands/import.js') },
+  { name: 'verify', summary: 'check the data directory and what it names', load: () => import('./commands/verify.js') },
+  { name: 'home', summary: 'print the data directory', load: () => import('./commands/home.js') },
+  {
+    name: 'admin reset-password',
+    alias: 'reset-password',
+    summary: 'set another admin token',
+    load: () => import('./commands/admin-reset-password.js')
+  },
+  { name: 'doctor', summary: 'find out what keeps svc from working here, and what to do', load: () => import('./commands/doctor.js') },
+  { name: 'completion', summary: 'print the completion script of a shell', load: () => import('./commands/completion.js') },
+  {
+    name: 'telemetry:status',
+    summary: 'say whether usage statistics are sent, and where to',
+    load: () => import('./commands/telemetry-status.js')
+  },
+  { name: 'telemetry:on', summary: 'allow usage statistics', load: () => import('./commands/telemetry-on.js') },
+  {
+    name: 'telemetry:off',
+    summary: 'send no usage statistics, whatever is configured',
+    load: () => import('./commands/telemetry-off.js')
+  },
+  {
+    name: 'telemetry:endpoint',
+    summary: 'set where usage statistics are sent',
+    load: () => import('./commands/telemetry-endpoint.js')
+  },
+  {
+    name: 'help',
+    summary: 'this page, or that of a command',
+    load: () => Promise.reject(new Error('help is no module'))
+  }
+]
+
+/** Runs one command line (without node and script). Answers the exit code; a bug is thrown. */
+export async function main(words: readonly string[], host: Host): Promise<number> {
+  const [first] = words
+  const asked = first === 'help' ? [...words.slice(1), '--help'] : words
+  const row = find(asked)
+  // `svc logs … | head` is no error.
+  host.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (!row?.outlivesReader) host.exit(error.code === 'EPIPE' ? 0 : 1)
+  })
+  if (first === undefined || first === '--help' || first === '-h' || (first === 'help' && words.length === 1)) {
+    return overview(commands, host)
+  }
+  if (first === '--version' || first === '-V' || first === '-v') return version(host)
+  if (row === undefined) return await unknown(asked, host)
+  return await run(row, asked.slice(row.words), host)
+}
+
+function find(words: readonly string[]): (CommandRow & { words: number }) | undefined {
+  for (const count of [2, 1]) {
+    const typed = words.slice(0, count).join(' ')
+    const row = commands.find(({ name, alias }) => typed === name || typed === alias)
+    if (row !== undefined) return { ...row, words: count }
+  }
+  return undefined
+}
+
+async function run(row: CommandRow, words: readonly string[], host: Host): Promise<number> {
+  const [{ exitCodes }, { parseArgs }, { createOutput }, { command }] = await Promise.all([
+    import('./command.js'),
+    import('./args.js'),
+    import('./output.js'),
+    row.load()
+  ])
+  const output = createOutput(host)
+  try {
+    const { options, operands, wantsHelp } = parseArgs(words, command.options, command.operands)
+    if (wantsHelp) {
+      const { renderCommand } = await import('./help.js')
+      await output.write(renderCommand(row, command))
+      return exitCodes.success
+    }
+    const input = { options: options as never, operands: operands as never }
+    return await command.run(input, { host, env: host.env, cwd: host.cwd(), output })
+  } catch (error) {
+    if (error instanceof Error && error.name === 'Interrupted') return exitCodes.interrupted
+    const { exitCode, sentence } = await explain(error)
+    output.error(sentence)
+    if (exitCode === exitCodes.usage) output.note(`Run "svc ${row.name} --help" for its options and an example.`)
+    return exitCode
+  }
+}
+
+/** A refusal, or what the operating system refused; everything else is a bug and travels on. */
+async function explain(error: unknown): Promise<{ exitCode: number; sentence: string }> {
+  const { Refusal } = await import('../base/refusal.js')
+  if (error instanceof Refusal) return { exitCode: error.kind === 'usage' ? 2 : 1, sentence: error.message }
+  if (error instanceof Error && 'syscall' in error) return { exitCode: 1, sentence: error.message }
+  throw error
+}
+
+async function overview(rows: readonly CommandRow[], host: Host): Promise<number> {
+  const { renderOverview } = await import('./help.js')
+  host.stdout.write(renderOverview(rows))
+  return 0
+}
+
+async function version(host: Host): Promise<number> {
+  const { readFile } = await import('node:fs/promises')
+  const description = JSON.parse(await readFile(new URL('../../../package.json', import.meta.url), 'utf8')) as {
+    version: string
+  }
+  host.stdout.write(`${description.version}\n`)
+  return 0
+}
+
+async function unknown(words: readonly string[], host: Host): Promise<number> {
+  const group = commands.filter(({ name }) => name.startsWith(`${words[0]} `))
+  const [, second = '--help'] = words
+  if (group.length > 0 && (second === '--help' || second === '-h')) return await overview(group, host)
+  const { closest } = await import('./suggest.js')
+  const typed = group.length > 0 ? `${words[0]} ${second}` : (words[0] as string)
+  const known = commands.flatMap(({ name, alias }) => (alias === undefined ? [name] : [name, alias]))
+  const meant = closest(typed, known) ?? (group.length > 0 ? group[0]?.name : undefined)
+  const what = typed.startsWith('-') ? `unknown option "${typed}" before the command` : `unknown command "${typed}"`
+  host.stderr.write(`error: ${what}${meant === undefined ? '' : `: did you mean "${meant}"?`}\n`)
+  host.stderr.write('Run "svc --help" for the list of commands.\n')
+  return 2
+}

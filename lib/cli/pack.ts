@@ -1,0 +1,230 @@
+/*
+ * What `push` and `build` pack (§2.13 `outputDir`, `files`; §4.13): named files and directories as they stand, globs
+ * filtered by the ignore rules, everything below outputDir where `files` is empty. A glob that matches a directory
+ * means all below it: `assets/*` leaves no sub-directory behind.
+ */
+import { createHash } from 'node:crypto'
+import { createWriteStream, type WriteStream } from 'node:fs'
+import { lstat, mkdir, mkdtemp, realpath, rename, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join, posix, resolve, sep } from 'node:path'
+import { Writable } from 'node:stream'
+import { finished } from 'node:stream/promises'
+import { isInside } from '../base/paths.js'
+import { Refusal } from '../base/refusal.js'
+import { compileGlob, isGlob, type Glob } from '../archive/glob.js'
+import { createIgnore, type IgnoreRules } from '../archive/ignore.js'
+import type { ZipSource } from '../archive/source.js'
+import { walkTree } from '../archive/walk.js'
+import { writeZip, type WriteZipOptions, type ZipProgress } from '../archive/write.js'
+
+export interface PackOptions {
+  cwd: string
+  /** As configured: relative to `cwd`, or absolute. */
+  outputDir: string
+  /** Relative to outputDir. */
+  files: readonly string[]
+  ignore: IgnoreRules
+  /** Absolute. Absent: a file in a directory of its own in the system's temporary one. */
+  archivePath?: string
+  /** 0 to 9. */
+  level?: number
+  onProgress?: (progress: PackProgress) => void
+  signal?: AbortSignal | undefined
+}
+
+export interface PackProgress extends ZipProgress {
+  totalEntries: number
+  totalBytes: number
+}
+
+export interface PackedArchive {
+  path: string
+  /** Files and links; empty directories are not counted. */
+  files: number
+  /** Of the sources. */
+  sourceBytes: number
+  /** Of the archive. */
+  bytes: number
+  /** Of the archive, hex. */
+  sha256: string
+  /** Sentences about what was read past. */
+  warnings: string[]
+  /** Removes the archive, if it is a temporary one. */
+  discard(): Promise<void>
+}
+
+/** The server takes no more (decisions on deployments). */
+const maxEntries = 200_000
+
+/**
+ * Packs. Refuses, among what reading meets: no_output_dir, nothing_to_pack, too_many_entries. When it rejects, and when
+ * the signal is aborted, nothing is left behind.
+ */
+export async function pack(options: PackOptions): Promise<PackedArchive> {
+  const { signal, onProgress } = options
+  signal?.throwIfAborted()
+  const root = await findRoot(options)
+  const place = await choosePlace(options.archivePath)
+  try {
+    const warnings: string[] = []
+    const sources = await select(root, place.except, options, sentence => warnings.push(sentence))
+    const totalBytes = sources.reduce((total, source) => total + source.bytes, 0)
+    const written = await writeArchive(place.waiting, sources, {
+      ...(options.level === undefined ? {} : { level: options.level }),
+      onProgress: done => onProgress?.({ ...done, totalEntries: sources.length, totalBytes }),
+      signal
+    })
+    signal?.throwIfAborted()
+    if (place.waiting !== place.path) await rename(place.waiting, place.path)
+    const files = sources.filter(source => source.kind !== 'directory').length
+    return { path: place.path, files, sourceBytes: totalBytes, ...written, warnings, discard: place.discard }
+  } catch (error) {
+    await place.abandon()
+    throw error
+  }
+}
+
+async function findRoot({ cwd, outputDir }: PackOptions): Promise<string> {
+  const root = resolve(cwd, outputDir)
+  const refuse = (why: string): Refusal => {
+    const sentence = `"${outputDir}" could not be packed: ${why}; build the project first, or set outputDir`
+    return new Refusal('not_found', 'no_output_dir', sentence, { field: 'outputDir' })
+  }
+  const real = await realpath(root).catch(() => null)
+  if (real === null) throw refuse(`there is no directory ${root}`)
+  if (!(await lstat(real)).isDirectory()) throw refuse('it is not a directory')
+  return real
+}
+
+interface Place {
+  path: string
+  /** Where it is written first. */
+  waiting: string
+  /** What must not be packed into itself. */
+  except: string[]
+  /** When it is no longer needed. */
+  discard(): Promise<void>
+  /** When it was not completed. */
+  abandon(): Promise<void>
+}
+
+async function choosePlace(archivePath: string | undefined): Promise<Place> {
+  if (archivePath === undefined) {
+    const directory = await realpath(await mkdtemp(join(tmpdir(), 'svc-pack-')))
+    const path = join(directory, 'archive.zip')
+    const discard = (): Promise<void> => rm(directory, { recursive: true, force: true })
+    return { path, waiting: path, except: [path], discard, abandon: discard }
+  }
+  await mkdir(dirname(archivePath), { recursive: true })
+  const path = join(await realpath(dirname(archivePath)), basename(archivePath))
+  const waiting = `${path}.part`
+  const abandon = (): Promise<void> => rm(waiting, { force: true })
+  return { path, waiting, except: [path, waiting], discard: async () => {}, abandon }
+}
+
+async function select(
+  root: string, except: readonly string[], options: PackOptions, warn: (sentence: string) => void
+): Promise<ZipSource[]> {
+  const { files, signal } = options
+  const base = { root, except, warn, signal }
+  const ignore = createIgnore(options.ignore)
+  const named: string[] = []
+  const globs: Array<{ text: string; glob: Glob }> = []
+  for (const [at, text] of files.entries()) {
+    const path = await findNamed(root, text, `files[${at}]`)
+    if (path !== null) named.push(path)
+    else globs.push({ text, glob: compileGlob(cleanPath(text)) })
+  }
+  const chosen = new Map<string, ZipSource>()
+  const take = (source: ZipSource): void => {
+    if (!chosen.has(source.path)) chosen.set(source.path, source)
+    if (chosen.size > maxEntries) throw tooMany(options.outputDir)
+  }
+  for (const path of named) await walkTree(path, { ...base, ignore: null, globs: null }, take)
+  if (files.length === 0) await walkTree('', { ...base, ignore, globs: null }, take)
+  if (globs.length > 0) await walkTree('', { ...base, ignore, globs: globs.map(({ glob }) => glob) }, take)
+  const sources = [...chosen.values()]
+  for (const { text, glob } of globs) {
+    const isOfUse = sources.some(source => matchesOrAbove(glob, source.path))
+    if (!isOfUse) warn(`"${text}" in files matches nothing that is packed`)
+  }
+  if (!sources.some(source => source.kind !== 'directory')) throw nothingToPack(root, files)
+  return sources
+}
+
+function matchesOrAbove(glob: Glob, path: string): boolean {
+  const above = posix.dirname(path)
+  return glob.matches(path) || (above !== '.' && matchesOrAbove(glob, above))
+}
+
+/**
+ * The path of a file or directory that `files` names, `''` for the root; null: it is a glob. What exists is meant as it
+ * stands, also where its name looks like a glob. Refuses what is neither, and what lies outside the root.
+ */
+async function findNamed(root: string, text: string, field: string): Promise<string | null> {
+  const refuse = (code: string, why: string): Refusal =>
+    new Refusal('invalid', code, `"${text}" in files cannot be packed: ${why}`, { field })
+  if (text.startsWith('!')) throw refuse('negated_file', 'what is to stay out belongs into "ignore", without the "!"')
+  const path = cleanPath(text)
+  const absolute = resolve(root, path)
+  if (!isInside(root, absolute) || posix.isAbsolute(path)) throw refuse('file_outside', 'it must be below outputDir')
+  const isThere = await lstat(absolute).then(() => true, () => false)
+  if (!isThere && isGlob(path)) return null
+  if (!isThere) throw refuse('no_such_file', `there is no file or directory ${absolute}`)
+  const isWithin = path === '' || isInside(root, await realpath(dirname(absolute)))
+  if (!isWithin) throw refuse('file_outside', 'a link on its way leaves outputDir')
+  return path
+}
+
+/** `/` between segments, no `.` among them, none at the ends; `''` for the root. */
+function cleanPath(text: string): string {
+  const slashed = sep === '\\' ? text.replaceAll('\\', '/') : text
+  const clean = posix.normalize(slashed).replace(/(?<=.)\/+$/, '')
+  return clean === '.' ? '' : clean
+}
+
+function nothingToPack(root: string, files: readonly string[]): Refusal {
+  const sought = files.length === 0 ? 'everything' : files.map(text => `"${text}"`).join(', ')
+  const sentence = `there is nothing to pack: ${sought} below ${root} gives no file, after the ignore rules`
+  return new Refusal('not_found', 'nothing_to_pack', sentence, { field: 'files' })
+}
+
+function tooMany(outputDir: string): Refusal {
+  const why = `it has more than ${maxEntries} files, which the server refuses; is outputDir right?`
+  const sentence = `"${outputDir}" could not be packed: ${why}`
+  return new Refusal('too_large', 'too_many_entries', sentence, { field: 'outputDir' })
+}
+
+async function writeArchive(
+  path: string, sources: readonly ZipSource[], options: WriteZipOptions
+): Promise<{ bytes: number; sha256: string }> {
+  const hash = createHash('sha256')
+  const file = createWriteStream(path, { mode: 0o600 })
+  const out = hashing(file, bytes => void hash.update(bytes))
+  try {
+    const { zipBytes } = await writeZip(sources, out, options)
+    await finished(out.end())
+    return { bytes: zipBytes, sha256: hash.digest('hex') }
+  } catch (error) {
+    if (!file.closed) await new Promise<void>(closed => void file.once('close', () => closed()).destroy())
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+    const sentence = `the archive could not be written: the disk that holds "${dirname(path)}" is full`
+    throw new Refusal('unavailable', 'disk_full', sentence, { cause: error })
+  }
+}
+
+function hashing(file: WriteStream, update: (bytes: Uint8Array) => void): Writable {
+  const out = new Writable({
+    highWaterMark: 1024 * 1024,
+    write(bytes: Buffer, _, done) {
+      update(bytes)
+      file.write(bytes, done)
+    },
+    final: done => void file.end(done)
+  })
+  file.on('error', error => out.destroy(error))
+  // Whoever writes next is told.
+  out.on('error', () => {})
+  return out
+}

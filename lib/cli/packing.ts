@@ -1,0 +1,46 @@
+import type { EffectiveConfig } from '../config/precedence.js'
+import type { Context } from './command.js'
+import { pack, type PackedArchive } from './pack.js'
+import { Interrupted } from './prompt.js'
+import { formatBytes } from '../base/size.js'
+import { humanDuration } from './units.js'
+
+export interface PackingOptions {
+  /** Absolute. Absent: a temporary file. */
+  path?: string
+  signal: AbortSignal
+}
+
+/** Packs what the configuration names, showing how far it is. A temporary archive is the caller's to discard. */
+export async function packProject(
+  { cwd, output }: Context,
+  config: EffectiveConfig,
+  { path, signal }: PackingOptions
+): Promise<PackedArchive> {
+  const startedAtMs = Date.now()
+  const bar = output.progress(`Packing ${config.outputDir.value}`)
+  try {
+    const archive = await pack({
+      cwd,
+      outputDir: config.outputDir.value,
+      files: config.files.value,
+      ignore: {
+        builtin: !config.ignoreBuiltin.value,
+        project: config.projectIgnore.value,
+        cli: config.cliIgnore.value
+      },
+      ...(path !== undefined && { archivePath: path }),
+      onProgress: ({ bytes, totalBytes }) => bar.update(bytes, totalBytes),
+      signal
+    })
+    const took = humanDuration(Date.now() - startedAtMs)
+    const files = `${archive.files} ${archive.files === 1 ? 'file' : 'files'}`
+    bar.end(`Packed ${files}, ${formatBytes(archive.sourceBytes)} into ${formatBytes(archive.bytes)}, in ${took}`)
+    for (const warning of archive.warnings) output.warn(warning)
+    return archive
+  } catch (error) {
+    bar.clear()
+    if (error instanceof Interrupted) output.note('Interrupted: nothing was packed')
+    throw error
+  }
+}

@@ -1,0 +1,109 @@
+import { Refusal } from '../base/refusal.js'
+import { locateHome } from '../config/home.js'
+import {
+  effectiveConfig,
+  loadLayers,
+  type EffectiveConfig,
+  type Flags,
+  type Layers,
+  type Sourced
+} from '../config/precedence.js'
+import { createApi, type Api } from './api.js'
+import { createClient } from './client.js'
+import type { Context } from './command.js'
+import { canAsk, choose, readSecret } from './prompt.js'
+
+export interface Configuration {
+  layers: Layers
+  config: EffectiveConfig
+}
+
+export interface ConfigurationRequest {
+  flags: Flags
+  env: string | undefined
+  /** As in `loadLayers`. */
+  project: 'needed' | 'optional'
+}
+
+const defaultFile = 'svc.config.json'
+
+/**
+ * The configuration that counts in the current directory. Where several environments are possible it asks on a
+ * terminal, and refuses elsewhere, naming them. `--token -` is read here.
+ */
+export async function loadConfiguration(context: Context, request: ConfigurationRequest): Promise<Configuration> {
+  const { cwd, env, host, output } = context
+  const { token } = request.flags
+  const layers = await loadLayers({
+    cwd,
+    environment: env,
+    home: locateHome(env, cwd),
+    flags: token === undefined ? request.flags : { ...request.flags, token: await readSecret(host, '--token', token) },
+    env: request.env ?? null,
+    project: request.project,
+    ...(canAsk(host) && { choose: choices => chooseEnvironment(context, choices) })
+  })
+  for (const warning of layers.project?.warnings ?? []) output.warn(warning)
+  return { layers, config: effectiveConfig(layers) }
+}
+
+async function chooseEnvironment({ host, output }: Context, choices: Array<string | null>): Promise<string | null> {
+  output.note('There are several environments here:')
+  const name = await choose(
+    host,
+    'Which one',
+    choices.map(choice => choice ?? defaultFile)
+  )
+  return name === defaultFile ? null : name
+}
+
+/** The server's API with the admin token (§4.13: `--token`, `SVC_TOKEN`, the global token). */
+export function openAdminApi({ env }: Context, config: EffectiveConfig): Api {
+  const token =
+    config.adminToken ??
+    missing(
+      'no_token',
+      'The admin token is missing: give it with --token or SVC_TOKEN, ' +
+        'or store it with "svc config:set token - --global"'
+    )
+  return createApi(createClient({ serverUrl: serverUrlOf(config), token: token.value, tokenFrom: token.from, env }))
+}
+
+/** The server's API with the deploy token of the project. */
+export function openDeployApi({ env }: Context, config: EffectiveConfig): Api {
+  const token =
+    config.deployToken ??
+    missing(
+      'no_token',
+      'The deploy token is missing: give it with --token or ' +
+        'SVC_DEPLOY_TOKEN, or store it with "svc config:set token -"'
+    )
+  return createApi(createClient({ serverUrl: serverUrlOf(config), token: token.value, tokenFrom: token.from, env }))
+}
+
+function serverUrlOf(config: EffectiveConfig): string {
+  return (
+    config.serverUrl ??
+    missing(
+      'no_server',
+      "The server's address is missing: give it with --server or " +
+        'SVC_SERVER_URL, or store it with "svc config:set serverUrl <url>"'
+    )
+  ).value
+}
+
+/** The project that is meant. */
+export function projectIdOf(config: EffectiveConfig): string {
+  return (
+    config.projectId ??
+    missing(
+      'no_project',
+      'The project is missing: name it on the command line, or run this where ' +
+        'its svc.config.json is (with --env where there are several)'
+    )
+  ).value
+}
+
+function missing(code: string, sentence: string): Sourced<string> {
+  throw new Refusal('invalid', code, sentence)
+}

@@ -1,0 +1,170 @@
+import { mkdir, open, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { openAdminToken } from '../auth/admin-token.js'
+import { systemClock } from '../base/clock.js'
+import { randomIds } from '../base/ids.js'
+import { Refusal } from '../base/refusal.js'
+import { readDotenv } from '../config/dotenv.js'
+import { ensureHome, locateHome } from '../config/home.js'
+import type { Home } from '../config/home.js'
+import { replaceFile } from '../config/replace-file.js'
+import { runProcess } from '../proc/run.js'
+import type { Ended } from '../proc/run.js'
+import { createPm2 } from '../system/pm2.js'
+import type { Pm2Process } from '../system/pm2-list.js'
+import { findPm2, pm2Command, pm2Environment } from '../system/pm2-program.js'
+import { exitCodes, type Context } from './command.js'
+
+const processName = 'svc-server' // §4.13
+const maxRestarts = 5 // §8
+const minUptime = '10s' // §8
+/** How long pm2 waits for running deployments before it kills the server; its own default is 1.6 s. */
+const stopGraceMs = 30_000
+const commandLimitMs = 60_000
+const startLimitMs = 20_000
+const startPollMs = 200
+/** pm2 is asked more seldom than the log is read: that costs a process. */
+const pollsBetweenLooks = 10
+/** A server that ended that often while it was being started will not come up. */
+const hopelessRestarts = 2
+const shownLogBytes = 4096
+const program = fileURLToPath(new URL('../../../bin/svc.js', import.meta.url))
+
+/** Runs `svc serve` with these words under pm2, in place of an instance that may be there; answers the exit code. */
+export async function startSupervised(words: readonly string[], context: Context): Promise<number> {
+  const { env, cwd, output } = context
+  const pm2 = await locatePm2(context)
+  const home = locateHome(env, cwd)
+  await ensureHome(home)
+  const { values } = await readDotenv(cwd)
+  const override = values.ADMIN_TOKEN || env['ADMIN_TOKEN'] || undefined
+  const token = (await openAdminToken({ home, ids: randomIds, override })).current()
+  const files = await writeEcosystem(home, words, cwd)
+  if (await isThere(context)) await run(pm2, ['delete', processName], context)
+  const logSizes = { out: await sizeOf(files.out), error: await sizeOf(files.error) }
+  await run(pm2, ['start', files.ecosystem], context)
+  const url = await untilListening(files.out, logSizes.out, context)
+  if (url === null) {
+    const said = (await readFrom(files.error, logSizes.error)).slice(-shownLogBytes).trim()
+    output.error(`The server did not come up under pm2: ${said === '' ? `see ${files.error}` : said}`)
+    output.note('"svc serve --pm2 stop" removes it from pm2.')
+    return exitCodes.failed
+  }
+  output.print(`svc listens on ${url}, under pm2 as ${processName}`)
+  output.print(`Admin token: ${token}`)
+  output.print(`Data directory: ${home.directory}`)
+  output.note(`Its logs: ${dirname(files.out)}. "pm2 save" and "pm2 startup" bring it back after a reboot.`)
+  return exitCodes.success
+}
+
+/** Ends the supervised server; one that is not there is fine. */
+export async function stopSupervised(context: Context): Promise<number> {
+  const pm2 = await locatePm2(context)
+  if (!(await isThere(context))) {
+    context.output.note(`There is no ${processName} under pm2.`)
+    return exitCodes.success
+  }
+  await run(pm2, ['delete', processName], context)
+  context.output.print(`${processName} was stopped and removed from pm2`)
+  return exitCodes.success
+}
+
+async function locatePm2({ env }: Context): Promise<string> {
+  const found = await findPm2(env)
+  if (found !== null) return found
+  throw new Refusal('unsupported', 'no_pm2', 'pm2 was not found on PATH, nor where npm puts programs: install it with "npm install -g pm2"')
+}
+
+interface SupervisionFiles {
+  ecosystem: string
+  out: string
+  error: string
+}
+
+/** What pm2 is told, kept so that `pm2 start` can be repeated by hand. */
+async function writeEcosystem(home: Home, words: readonly string[], cwd: string): Promise<SupervisionFiles> {
+  const directory = join(home.directory, 'pm2')
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  const files = {
+    ecosystem: join(directory, 'ecosystem.config.cjs'),
+    out: join(directory, 'out.log'),
+    error: join(directory, 'error.log')
+  }
+  const app = {
+    name: processName,
+    script: program,
+    args: ['serve', ...words],
+    interpreter: process.execPath,
+    exec_mode: 'fork',
+    cwd,
+    max_restarts: maxRestarts,
+    min_uptime: minUptime,
+    kill_timeout: stopGraceMs,
+    out_file: files.out,
+    error_file: files.error,
+    merge_logs: true,
+    // Under supervision the server does not print its token: that would end in a log.
+    env: { SVC_HOME: home.directory, SVC_SUPERVISED: '1' }
+  }
+  const text = `// Written by "svc serve --pm2", each time.\nmodule.exports = ${JSON.stringify({ apps: [app] }, null, 2)}\n`
+  await replaceFile(files.ecosystem, text, 0o600)
+  return files
+}
+
+async function findUnderPm2({ env }: Context): Promise<Pm2Process | null> {
+  const listing = await createPm2({ clock: systemClock, environment: env }).list()
+  if (listing.outcome !== 'listed') throw new Refusal('unavailable', 'pm2_failed', `pm2 could not be asked: ${listing.message}`)
+  return listing.processes.find(({ name }) => name === processName) ?? null
+}
+
+async function isThere(context: Context): Promise<boolean> {
+  return (await findUnderPm2(context)) !== null
+}
+
+/** Runs a pm2 command to its end. Refuses with what it printed. */
+async function run(pm2: string, words: readonly string[], { env, cwd }: Context): Promise<void> {
+  const lines: string[] = []
+  const ended: Ended = await runProcess({
+    command: pm2Command(pm2, words),
+    cwd,
+    // The whole of it: what the server is configured by must reach it.
+    env: { ...env, ...pm2Environment(env) },
+    timeoutMs: commandLimitMs,
+    onLine: line => void lines.push(line)
+  })
+  if (ended.exitCode === 0) return
+  const why = ended.error ?? lines.slice(-5).join('\n')
+  throw new Refusal('unavailable', 'pm2_failed', `"pm2 ${words.join(' ')}" failed (${ended.signal ?? ended.exitCode ?? ended.reason}): ${why}`)
+}
+
+/** The address the server says it listens on; null where it gave up, or says nothing for long. */
+async function untilListening(log: string, fromByte: number, context: Context): Promise<string | null> {
+  const untilMs = performance.now() + startLimitMs
+  for (let turn = 1; performance.now() < untilMs; turn++) {
+    await sleep(startPollMs)
+    const url = /^svc listens on (\S+)$/m.exec(await readFrom(log, fromByte))?.[1]
+    if (url !== undefined) return url
+    if (turn % pollsBetweenLooks !== 0) continue
+    const found = await findUnderPm2(context)
+    if (found === null || found.status === 'errored' || found.restarts >= hopelessRestarts) return null
+  }
+  return null
+}
+
+async function sizeOf(path: string): Promise<number> {
+  return stat(path).then(({ size }) => size, () => 0)
+}
+
+async function readFrom(path: string, fromByte: number): Promise<string> {
+  const file = await open(path).catch(() => null)
+  if (file === null) return ''
+  try {
+    const bytes = Buffer.alloc(64 * 1024)
+    const { bytesRead } = await file.read(bytes, 0, bytes.length, fromByte)
+    return bytes.toString('utf8', 0, bytesRead)
+  } finally {
+    await file.close()
+  }
+}

@@ -1,0 +1,59 @@
+import { cutToWidth, widthOf, withoutControls } from './width.js'
+
+export interface Column<T> {
+  header: string
+  cell(row: T): string
+  /** Colours the finished cell; counted as no columns. */
+  paint?(text: string, row: T): string
+  align?: 'right'
+  /** May be cut, down to this many columns, where the terminal is too narrow; the widest such column is cut first. */
+  shrinkTo?: number
+}
+
+const gap = '  '
+
+/** Rows as lines of aligned columns; where `columns` is given (a terminal), none is longer than that if it can be. */
+export function renderTable<T>(rows: readonly T[], table: readonly Column<T>[], columns: number | undefined): string[] {
+  const cells = rows.map(row => table.map(column => withoutControls(column.cell(row))))
+  const widths = table.map((column, at) =>
+    Math.max(widthOf(column.header), ...cells.map(line => widthOf(line[at] as string)))
+  )
+  if (columns !== undefined) shrink(widths, table, columns)
+  const head = line(
+    table.map(column => column.header),
+    column => column
+  )
+  return [head, ...cells.map((texts, row) => line(texts, (text, at) => painted(text, at, rows[row] as T)))]
+
+  function line(texts: string[], finish: (text: string, at: number) => string): string {
+    return texts
+      .map((text, at) => finish(fit(text, at), at))
+      .join(gap)
+      .trimEnd()
+  }
+
+  function fit(text: string, at: number): string {
+    const cut = cutToWidth(text, widths[at] as number)
+    const padding = ' '.repeat((widths[at] as number) - widthOf(cut))
+    if (table[at]?.align === 'right') return padding + cut
+    return at === table.length - 1 ? cut : cut + padding
+  }
+
+  function painted(text: string, at: number, row: T): string {
+    return table[at]?.paint?.(text, row) ?? text
+  }
+}
+
+function shrink<T>(widths: number[], table: readonly Column<T>[], columns: number): void {
+  let over = widths.reduce((sum, width) => sum + width, 0) + gap.length * (widths.length - 1) - columns
+  while (over > 0) {
+    let widest = -1
+    widths.forEach((width, at) => {
+      const least = table[at]?.shrinkTo
+      if (least !== undefined && width > least && width > (widths[widest] ?? 0)) widest = at
+    })
+    if (widest === -1) return
+    widths[widest] = (widths[widest] as number) - 1
+    over--
+  }
+}

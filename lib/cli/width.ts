@@ -1,0 +1,57 @@
+/*
+ * Columns a text takes on a terminal: Unicode's East Asian Width (UAX #11) as terminals apply it. Wide and Fullwidth
+ * are two, combining marks and format characters none. A grapheme is as wide as its widest part, so a family emoji
+ * joined of four is two.
+ * Differences: ambiguous characters are one, as in every locale but CJK legacy ones.
+ */
+const wide = new RegExp(
+  [
+    '[\\u1100-\\u115f\\u2329\\u232a\\u2e80-\\u303e\\u3041-\\u33ff\\u3400-\\u4dbf\\u4e00-\\u9fff\\ua000-\\ua4cf]',
+    '[\\ua960-\\ua97f\\uac00-\\ud7a3\\uf900-\\ufaff\\ufe30-\\ufe6f\\uff00-\\uff60\\uffe0-\\uffe6]',
+    '[\\u{1b000}-\\u{1b2ff}\\u{1f200}-\\u{1f2ff}\\u{20000}-\\u{3fffd}]',
+    '\\p{Emoji_Presentation}',
+    // The variation selector that asks for the emoji form (UTS #51 §2.8).
+    '\\ufe0f'
+  ].join('|'),
+  'u'
+)
+const zero = /^[\p{Mn}\p{Me}\p{Cf}]+$/u
+const plain = /^[\x20-\x7e]*$/
+const controls = /\x1b\[[0-9;]*m|[\x00-\x1f\x7f-\x9f]/g
+
+/** Colour sequences and control characters taken out: what a server sent must not move the cursor. */
+export function withoutControls(text: string): string {
+  return text.replace(controls, '')
+}
+
+/** Columns of `text`; colour sequences take none. */
+export function widthOf(text: string): number {
+  const bare = withoutControls(text)
+  if (plain.test(bare)) return bare.length
+  let width = 0
+  for (const { segment } of graphemes(bare)) width += graphemeWidth(segment)
+  return width
+}
+
+/** `text` without colours, cut to `columns` with a final `…` where it is longer. */
+export function cutToWidth(text: string, columns: number): string {
+  const bare = withoutControls(text)
+  if (widthOf(bare) <= columns) return bare
+  const kept: string[] = []
+  let width = 0
+  for (const { segment } of graphemes(bare)) {
+    width += graphemeWidth(segment)
+    if (width > columns - 1) break
+    kept.push(segment)
+  }
+  return `${kept.join('')}…`
+}
+
+function graphemes(text: string): Iterable<{ segment: string }> {
+  return new Intl.Segmenter('en', { granularity: 'grapheme' }).segment(text)
+}
+
+function graphemeWidth(segment: string): 0 | 1 | 2 {
+  if (wide.test(segment)) return 2
+  return zero.test(segment) ? 0 : 1
+}

@@ -1,0 +1,178 @@
+/*
+ * The data directory: where it is, what lies in it, and its config.json, which the server (adminToken) and the client
+ * (serverUrl, token, …: §2.13) share. Two processes may write that file at once, so a write is a read, a change and a
+ * rename under a lock; keys that this version does not know are kept.
+ */
+import { constants } from 'node:fs'
+import { access, mkdir, open, readFile, rm, stat } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Refusal } from '../base/refusal.js'
+import { parseJsonObject } from './json.js'
+import { replaceFile } from './replace-file.js'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** Absolute paths. */
+export interface Home {
+  directory: string
+  configFile: string
+  database: string
+  /** Archives, logs and manifests: `<deployId>.zip`, `.log`, `.manifest`. */
+  deployments: string
+  /** Uploads that are not yet kept. */
+  tmp: string
+}
+
+/** `config.json`: the keys that are known. Others are kept as they are. */
+export interface GlobalConfig {
+  adminToken?: string
+  serverUrl?: string
+  /** The admin token for operations commands (§4.13). */
+  token?: string
+  /** `projectId`, or `projectId:<env>`, to deploy token. */
+  projectToken?: Record<string, string>
+  telemetryInstanceId?: string
+  telemetryEndpoint?: string
+  telemetryEnabled?: boolean
+  [key: string]: unknown
+}
+
+const directoryMode = 0o700
+const secretMode = 0o600
+const lockPollMs = 25
+/** A change takes milliseconds: an older lock was left behind by a process that died. */
+const lockStaleMs = 5_000
+
+/** Where the data directory is: `SVC_HOME` (relative to `cwd`, `~/` is the user's home), else `~/.svc`. */
+export function locateHome(env: Environment, cwd: string = process.cwd()): Home {
+  const wanted = env['SVC_HOME'] || '~/.svc'
+  const directory = /^~(?=$|[\\/])/.test(wanted) ? join(homedir(), wanted.slice(1)) : resolve(cwd, wanted)
+  return {
+    directory,
+    configFile: join(directory, 'config.json'),
+    database: join(directory, 'svc.db'),
+    deployments: join(directory, 'deployments'),
+    tmp: join(directory, 'tmp')
+  }
+}
+
+/** Locates the data directory, and makes sure of it. */
+export async function openHome(env: Environment, cwd: string = process.cwd()): Promise<Home> {
+  const home = locateHome(env, cwd)
+  await ensureHome(home)
+  return home
+}
+
+/**
+ * Creates what is missing of the data directory, readable for its owner only. One that exists keeps its mode: it may be
+ * a place that others use too. Refuses one that is a file, or cannot be written to.
+ */
+export async function ensureHome(home: Home): Promise<void> {
+  for (const directory of [home.directory, home.deployments, home.tmp]) await ensureDirectory(directory)
+}
+
+async function ensureDirectory(directory: string): Promise<void> {
+  try {
+    await mkdir(directory, { recursive: true, mode: directoryMode })
+    await access(directory, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch (error) {
+    throw await refuseDirectory(directory, error as NodeJS.ErrnoException)
+  }
+}
+
+async function refuseDirectory(directory: string, error: NodeJS.ErrnoException): Promise<unknown> {
+  const refuse = (code: string, why: string): Refusal => {
+    const sentence = `the data directory "${directory}" cannot be used: ${why}; choose another with SVC_HOME`
+    return new Refusal('unavailable', code, sentence, { cause: error })
+  }
+  const file = await findFile(directory)
+  if (file !== null) return refuse('home_not_a_directory', file === directory ? 'it is a file' : `"${file}" is a file`)
+  if (error.code === 'EROFS') return refuse('home_not_writable', 'its file system is read-only')
+  if (error.code === 'EACCES' || error.code === 'EPERM') {
+    const isThere = await stat(directory).then(() => true, () => false)
+    return refuse('home_not_writable', isThere ? 'this user may not write there' : 'this user may not create it')
+  }
+  return error.code === 'ENOSPC' ? refuse('home_not_writable', 'the disk is full') : error
+}
+
+/** The part of the path that is no directory, if there is one. */
+async function findFile(path: string): Promise<string | null> {
+  for (let part = path; ; part = dirname(part)) {
+    const found = await stat(part).catch(() => null)
+    if (found !== null) return found.isDirectory() ? null : part
+    if (part === dirname(part)) return null
+  }
+}
+
+/** The global configuration; `{}` where there is no file yet. Refuses a broken file, naming it and the line. */
+export async function readConfig(home: Pick<Home, 'configFile'>): Promise<GlobalConfig> {
+  const config = parseJsonObject(await readText(home.configFile), home.configFile)
+  for (const [key, rule] of Object.entries(configRules)) {
+    if (config[key] === undefined || rule.holds(config[key])) continue
+    const sentence = `${home.configFile} could not be read: "${key}" must be ${rule.is}`
+    throw new Refusal('invalid', 'broken_config', sentence, { field: key })
+  }
+  return config
+}
+
+const isText = (value: unknown): boolean => typeof value === 'string'
+const isTextMap = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && Object.values(value).every(isText)
+
+const configRules: Record<string, { is: string; holds(value: unknown): boolean }> = {
+  adminToken: { is: 'a text', holds: isText },
+  serverUrl: { is: 'a text', holds: isText },
+  token: { is: 'a text', holds: isText },
+  projectToken: { is: 'an object of texts', holds: isTextMap },
+  telemetryInstanceId: { is: 'a text', holds: isText },
+  telemetryEndpoint: { is: 'a text', holds: isText },
+  telemetryEnabled: { is: 'true or false', holds: value => typeof value === 'boolean' }
+}
+
+async function readText(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code
+    if (code === 'ENOENT') return ''
+    if (code !== 'EACCES' && code !== 'EPERM' && code !== 'EISDIR') throw cause
+    const why = code === 'EISDIR' ? 'it is a directory' : 'this user may not read it'
+    throw new Refusal('unavailable', 'config_unreadable', `${path} could not be read: ${why}`, { cause })
+  }
+}
+
+/**
+ * Changes the global configuration: `change` gets what the file holds, and alters it. Written whole or not at all, mode
+ * 0600; a key set to undefined is removed. A broken file is refused and left as it is. Answers what was written.
+ */
+export async function writeConfig(
+  home: Pick<Home, 'directory' | 'configFile'>,
+  change: (config: GlobalConfig) => void
+): Promise<GlobalConfig> {
+  await ensureDirectory(home.directory)
+  const release = await lock(`${home.configFile}.lock`)
+  try {
+    const config = await readConfig(home)
+    change(config)
+    await replaceFile(home.configFile, `${JSON.stringify(config, null, 2)}\n`, secretMode)
+    return config
+  } finally {
+    await release()
+  }
+}
+
+async function lock(path: string): Promise<() => Promise<void>> {
+  for (;;) {
+    try {
+      await (await open(path, 'wx', secretMode)).close()
+      return () => rm(path, { force: true })
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+    const held = await stat(path).catch(() => null)
+    if (held !== null && Date.now() - held.mtimeMs > lockStaleMs) await rm(path, { force: true })
+    else await sleep(lockPollMs)
+  }
+}

@@ -1,0 +1,209 @@
+import { formatSeconds } from '../base/duration.js'
+import { notFound, Refusal } from '../base/refusal.js'
+import { formatBytes } from '../base/size.js'
+import type { Actor } from '../model/audit.js'
+import { maxMessageLength, type DeploymentRow, type DeploymentStep } from '../model/deployment.js'
+import type { Project } from '../model/project.js'
+import { findDeployment, insertDeployment } from '../store/tables/deployments.js'
+import { findProject } from '../store/tables/projects.js'
+import type { DeployRequest, Received, RollbackRequest, Run } from './deployer.js'
+import { refuseFullDisk, type StopRequest } from './failure.js'
+import type { DeployFiles } from './files.js'
+import type { Intake } from './intake.js'
+import type { Live } from './live.js'
+import type { DeployNeeds } from './needs.js'
+import { openOutput } from './output.js'
+import type { Queue, QueueEntry } from './queue.js'
+import { noArchive, offeredBySource, refuseRollback } from './rollback.js'
+import type { Planned, Runner } from './run.js'
+import { refuseClientScripts, type OfferedScripts } from './scripts.js'
+
+/** What waits for its turn, and what ends it without one. */
+export interface Waiting extends QueueEntry {
+  drop(request: StopRequest): Promise<unknown>
+}
+
+export interface AdmissionNeeds extends DeployNeeds {
+  files: DeployFiles
+  intake: Intake
+  live: Live
+  queue: Queue<Waiting>
+  runner: Runner
+  /** Throws when nothing new may begin. */
+  refuseWhenStopping(): void
+}
+
+export interface Admission {
+  deploy(received: Received, request: DeployRequest): Promise<Run>
+  rollback(deployId: string, request: RollbackRequest): Promise<Run>
+}
+
+/** Per project, the running one included: each of them is an archive on the disk. */
+const maxQueued = 1000
+
+interface Draft {
+  project: Project
+  actor: Actor
+  message: string | null
+  archive: { bytes: number | null; sha256: string | null; startedAt: string; endedAt: string }
+  rollbackOf: string | null
+  offered: OfferedScripts
+  env: Record<string, string>
+  /** The first lines of its output. */
+  lines: string[]
+  discardUpload(): Promise<void>
+}
+
+/** How a deployment comes to be: its archive is kept, then its record, and it takes its place in the queue. */
+export function createAdmission(needs: AdmissionNeeds): Admission {
+  const { store, clock, ids, files, intake, live, queue, runner, settings } = needs
+  const now = (): string => new Date(clock.now()).toISOString()
+
+  async function deploy(received: Received, request: DeployRequest): Promise<Run> {
+    try {
+      const project = admissibleProject(request.projectId)
+      refuseClientScripts(project, settings.flag('allow_client_scripts'), request)
+      return await admit(received.path, ids.id('dep_'), {
+        project,
+        actor: request.actor,
+        message: messageOf(request),
+        archive: received,
+        rollbackOf: null,
+        offered: { origin: 'upload', ...request },
+        env: request.env,
+        lines: [],
+        discardUpload: received.discard
+      })
+    } catch (error) {
+      await received.discard()
+      throw refuseFullDisk(error)
+    }
+  }
+
+  async function rollback(sourceId: string, request: RollbackRequest): Promise<Run> {
+    const source = findDeployment(store, sourceId)
+    if (source === undefined) throw notFound('Deployment', sourceId)
+    const project = admissibleProject(source.projectId)
+    refuseRollback(source)
+    const { offered, dropped } = offeredBySource(source, project, settings.flag('allow_client_scripts'))
+    const why = 'clients may not send scripts any more'
+    const lines = dropped.map(step => `→ the ${step} script of ${sourceId} is left out: ${why}`)
+    const startedAt = now()
+    const archive = { bytes: source.archiveBytes, sha256: source.archiveSha256, startedAt, endedAt: startedAt }
+    const message = messageOf(request)
+    const draft = { project, actor: request.actor, message, archive, rollbackOf: sourceId, offered, env: {}, lines }
+    try {
+      return await admit(files.archive(sourceId), ids.id('dep_'), { ...draft, discardUpload: async () => {} })
+    } catch (error) {
+      throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? noArchive(sourceId) : refuseFullDisk(error)
+    }
+  }
+
+  function admissibleProject(projectId: string): Project {
+    needs.refuseWhenStopping()
+    const project = findProject(store, projectId)
+    if (project === undefined) throw notFound('Project', projectId)
+    if (queue.count(projectId) < maxQueued) return project
+    const sentence = `Project ${projectId} takes no more deployments: ${maxQueued} are waiting; wait, or cancel some`
+    throw new Refusal('too_many', 'queue_full', sentence, { retryAfterSeconds: 60 })
+  }
+
+  /** Archive, output and record under the new id; when one of them cannot be, none is. */
+  async function admit(archivePath: string, id: string, draft: Draft): Promise<Run> {
+    try {
+      await intake.keep(archivePath, id)
+      draft = { ...draft, archive: { ...draft.archive, endedAt: now() } }
+      const output = await openOutput({ path: files.output(id), clock, onWritten: () => live.find(id)?.wake() })
+      for (const line of [...firstLines(id, draft), ...draft.lines]) output.say(line)
+      await output.flush()
+      const planned = await store.write(tx => {
+        needs.refuseWhenStopping()
+        if (findProject(tx, draft.project.id) === undefined) throw notFound('Project', draft.project.id)
+        const row = rowOf(id, draft, now())
+        insertDeployment(tx, row)
+        const { offered, env, discardUpload } = draft
+        const run = live.begin({ deployId: id, projectId: row.projectId, output })
+        return { row, live: run, offered, env, discardUpload }
+      })
+      audit(planned.row, draft.actor)
+      return enqueue(planned)
+    } catch (error) {
+      live.forget(id)
+      await files.remove(id)
+      throw error
+    }
+  }
+
+  function enqueue(planned: Planned): Run {
+    const { row, live: run } = planned
+    const queuedMs = clock.now()
+    let before = 0
+    const waiting: Waiting = {
+      key: row.projectId,
+      id: row.id,
+      async run() {
+        if (before > 0) run.output.say(`→ its turn came after ${formatSeconds(clock.now() - queuedMs)}`)
+        await runner.run(planned)
+        forgetLater(row.id)
+      },
+      async drop(request) {
+        const final = await runner.drop(planned, request)
+        live.forget(row.id)
+        return final
+      }
+    }
+    before = queue.add(waiting)
+    if (before > 0) run.output.say(`→ waits for its turn: ${before} of the same project before it`)
+    return { deployId: row.id, finished: run.finished }
+  }
+
+  function forgetLater(deployId: string): void {
+    const tail = live.find(deployId)?.tail ?? Promise.resolve()
+    void tail.finally(() => live.forget(deployId))
+  }
+
+  function audit({ id, projectId, rollbackOf }: DeploymentRow, actor: Actor): void {
+    const action = rollbackOf === null ? 'deployment.upload' : 'deployment.rollback'
+    needs.audit({ action, actor, projectId, target: id, detail: rollbackOf === null ? null : `to ${rollbackOf}` })
+  }
+
+  return { deploy, rollback }
+}
+
+function messageOf({ message }: { message?: string | null | undefined }): string | null {
+  return message?.slice(0, maxMessageLength) || null
+}
+
+function firstLines(id: string, { project, actor, archive, rollbackOf }: Draft): string[] {
+  const what = rollbackOf === null ? `Deployment ${id}` : `Deployment ${id}, a rollback to ${rollbackOf},`
+  const size = archive.bytes === null ? '' : `: ${formatBytes(archive.bytes)}, SHA-256 ${archive.sha256}`
+  const took = formatSeconds(Date.parse(archive.endedAt) - Date.parse(archive.startedAt))
+  const begin = `${what} of ${project.name} (${project.env}), started by ${actor.name}`
+  return [begin, `→ the archive is kept${size} (${took})`]
+}
+
+function rowOf(id: string, { project, actor, message, archive, rollbackOf }: Draft, startTime: string): DeploymentRow {
+  const { startedAt, endedAt } = archive
+  const stored: DeploymentStep = { name: 'store', status: 'success', startedAt, endedAt }
+  return {
+    id,
+    projectId: project.id,
+    projectName: project.name,
+    status: 'queued',
+    triggerSource: rollbackOf === null ? 'cli' : 'rollback',
+    startTime,
+    endTime: null,
+    duration: null,
+    rollbackOf,
+    message,
+    env: project.env,
+    hasArtifact: true,
+    archiveBytes: archive.bytes,
+    archiveSha256: archive.sha256,
+    fileCount: null,
+    errorMessage: null,
+    actorIp: actor.ip,
+    steps: [stored],
+    scripts: []
+  }
+}

@@ -1,0 +1,77 @@
+import { notFound } from '../base/refusal.js'
+import type { Actor } from '../model/audit.js'
+import type { DeploymentRow, FinalStatus } from '../model/deployment.js'
+import { findDeployment } from '../store/tables/deployments.js'
+import type { Waiting } from './admission.js'
+import { StopRequest } from './failure.js'
+import type { DeployFiles } from './files.js'
+import type { Live } from './live.js'
+import type { DeployNeeds } from './needs.js'
+import { openOutput } from './output.js'
+import type { Queue } from './queue.js'
+import { eventOf, moveRecord, notifyOf } from './record.js'
+import { refuseIfFinal, refuseUnlessFinal } from './status.js'
+
+export interface CorrectionNeeds extends DeployNeeds {
+  files: DeployFiles
+  live: Live
+  queue: Queue<Waiting>
+}
+
+export interface Correction {
+  cancel(deployId: string, actor: Actor): Promise<DeploymentRow>
+  mark(deployId: string, status: FinalStatus, actor: Actor): Promise<DeploymentRow>
+}
+
+/** What a person does to a deployment that goes on, or to the record of one that is over. */
+export function createCorrection(needs: CorrectionNeeds): Correction {
+  const { store, clock, files, live, queue, log } = needs
+
+  async function cancel(deployId: string, actor: Actor): Promise<DeploymentRow> {
+    const row = requireRow(deployId)
+    refuseIfFinal(row, 'cancelled')
+    const run = live.find(deployId)
+    if (run === undefined) throw new Error(`Deployment ${deployId} is ${row.status}, but nothing runs it`)
+    const request = new StopRequest('cancel', `Cancelled by ${actor.name}`)
+    run.stop(request)
+    await queue.takeBack(deployId)?.drop(request)
+    const final = await run.finished
+    const ok = final.status === 'failed'
+    needs.audit({ action: 'deployment.cancel', actor, projectId: row.projectId, target: deployId, ok })
+    if (!ok) refuseIfFinal(final, 'cancelled')
+    return final
+  }
+
+  async function mark(deployId: string, status: FinalStatus, actor: Actor): Promise<DeploymentRow> {
+    const was = requireRow(deployId)
+    refuseUnlessFinal(was, 'marked')
+    const sentence = `Marked as ${status} by ${actor.name}`
+    const errorMessage = status === 'success' ? null : (was.errorMessage ?? sentence)
+    const row = await moveRecord(needs, deployId, { to: status, cause: 'correction', patch: { errorMessage } })
+    if (row === undefined) throw notFound('Deployment', deployId)
+    await say(deployId, `→ ${sentence} (it was ${was.status})`)
+    const detail = `${was.status} → ${status}`
+    needs.audit({ action: 'deployment.mark_status', actor, projectId: row.projectId, target: deployId, detail })
+    notifyOf(needs, row, { trigger: 'manual', event: eventOf(status), errorMessage })
+    return row
+  }
+
+  function requireRow(deployId: string): DeploymentRow {
+    const row = findDeployment(store, deployId)
+    if (row === undefined) throw notFound('Deployment', deployId)
+    return row
+  }
+
+  /** A script in the background may still be writing to the same output. */
+  async function say(deployId: string, line: string): Promise<void> {
+    try {
+      const output = live.find(deployId)?.output ?? (await openOutput({ path: files.output(deployId), clock }))
+      output.say(line)
+      await output.flush()
+    } catch (error) {
+      log(`The output of deployment ${deployId} could not be completed`, error)
+    }
+  }
+
+  return { cancel, mark }
+}

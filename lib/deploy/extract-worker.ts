@@ -1,0 +1,21 @@
+/* A thread that extracts one archive after the other; extract-threads.ts starts it. Nothing stays from job to job. */
+import { parentPort, type MessagePort } from 'node:worker_threads'
+import { disk } from '../target/disk.js'
+import type { Answer, Task } from './extract-threads.js'
+import { runExtraction } from './extraction.js'
+import { packError } from './packed-error.js'
+
+const port = parentPort as MessagePort
+
+async function work({ job, stop }: Task): Promise<Answer> {
+  const check = (): void => {
+    if (Atomics.load(stop, 0) !== 0) throw new Error('The extraction was given up')
+  }
+  try {
+    return { kind: 'extracted', extracted: await runExtraction(job, disk, check) }
+  } catch (error) {
+    return { kind: 'failed', error: packError(error) }
+  }
+}
+
+port.on('message', async (task: Task) => port.postMessage(await work(task)))

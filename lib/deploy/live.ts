@@ -1,0 +1,130 @@
+import type { DeploymentRow } from '../model/deployment.js'
+import type { StopRequest } from './failure.js'
+import type { Output } from './output.js'
+import { linesOf, readBlocks, type StoredLine } from './stored-output.js'
+
+/** A deployment that is queued or running, or whose script in the background still prints. */
+export interface LiveRun {
+  readonly deployId: string
+  readonly projectId: string
+  readonly output: Output
+  readonly signal: AbortSignal
+  /** Asks it to stop; the first request wins. */
+  stop(request: StopRequest): void
+  /** Its output grew: wakes whoever follows. */
+  wake(): void
+  readonly wakes: number
+  /** Resolves when it was woken, or ended, after `since` was read from `wakes`; throws the signal's reason. */
+  woken(since: number, signal: AbortSignal): Promise<void>
+  /** Its record is final. */
+  end(row: DeploymentRow): void
+  readonly isOver: boolean
+  readonly finished: Promise<DeploymentRow>
+  /** Its script in the background, if one goes on; resolves when that has ended. */
+  tail: Promise<void> | null
+}
+
+export interface Live {
+  begin(facts: Pick<LiveRun, 'deployId' | 'projectId' | 'output'>): LiveRun
+  all(): LiveRun[]
+  find(deployId: string): LiveRun | undefined
+  hasRunning(projectId: string): boolean
+  /** Nothing of it goes on any more, or it never came to be: whoever follows reads to the end and is done. */
+  forget(deployId: string): void
+}
+
+export function createLive(): Live {
+  const runs = new Map<string, LiveRun>()
+  return {
+    begin(facts) {
+      const run = createRun(facts)
+      runs.set(run.deployId, run)
+      return run
+    },
+    all: () => [...runs.values()],
+    find: deployId => runs.get(deployId),
+    hasRunning: projectId => [...runs.values()].some(run => run.projectId === projectId && !run.isOver),
+    forget(deployId) {
+      const run = runs.get(deployId)
+      runs.delete(deployId)
+      run?.wake()
+    }
+  }
+}
+
+function createRun({ deployId, projectId, output }: Pick<LiveRun, 'deployId' | 'projectId' | 'output'>): LiveRun {
+  const stopping = new AbortController()
+  const waiting = new Set<() => void>()
+  let wakes = 0
+  let isOver = false
+  let resolveFinished: (row: DeploymentRow) => void
+  const finished = new Promise<DeploymentRow>(resolve => (resolveFinished = resolve))
+
+  function wake(): void {
+    wakes++
+    for (const resolve of waiting) resolve()
+    waiting.clear()
+  }
+
+  return {
+    deployId,
+    projectId,
+    output,
+    finished,
+    tail: null,
+    signal: stopping.signal,
+    stop: request => stopping.abort(request),
+    wake,
+    end(row) {
+      isOver = true
+      resolveFinished(row)
+      wake()
+    },
+    get isOver() {
+      return isOver
+    },
+    get wakes() {
+      return wakes
+    },
+    async woken(since, signal) {
+      signal.throwIfAborted()
+      if (wakes !== since) return
+      let finish = (): void => {}
+      await new Promise<void>(resolve => {
+        finish = resolve
+        waiting.add(finish)
+        signal.addEventListener('abort', finish)
+      })
+      waiting.delete(finish)
+      signal.removeEventListener('abort', finish)
+      signal.throwIfAborted()
+    }
+  }
+}
+
+/**
+ * The stored lines from an offset on, then, while the deployment goes on, those that come. Whoever follows reads the
+ * file: the live part only wakes it, so a slow follower holds nothing. What a script in the background prints after the
+ * end is in the file for the next reader.
+ */
+export async function* followOutput(
+  live: Live,
+  { deployId, path, from, signal }: { deployId: string; path: string; from: number; signal: AbortSignal }
+): AsyncGenerator<StoredLine> {
+  let offset = from
+  for (;;) {
+    const run = live.find(deployId)
+    const isLast = run === undefined || run.isOver
+    const wakes = run?.wakes ?? 0
+    signal.throwIfAborted()
+    for await (const block of readBlocks(path, offset)) {
+      for (const line of linesOf(block)) {
+        signal.throwIfAborted()
+        yield line
+        offset = line.nextOffset
+      }
+    }
+    if (isLast) return
+    await run.woken(wakes, signal)
+  }
+}

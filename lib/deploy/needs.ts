@@ -1,0 +1,38 @@
+import type { Clock } from '../base/clock.js'
+import type { Ids } from '../base/ids.js'
+import type { AuditEvent } from '../model/audit.js'
+import type { DeploymentRow, EventKey, NotificationTrigger } from '../model/deployment.js'
+import type { Project } from '../model/project.js'
+import type { Store } from '../store/database.js'
+import type { DeployHome } from './files.js'
+
+/** The settings that deployments depend on; read anew each time. */
+export interface DeploySettings {
+  number(key: 'keep_archives' | 'script_timeout' | 'max_extracted_size'): number
+  flag(key: 'allow_client_scripts'): boolean
+}
+
+/** What the world is told of a deployment (§6.5). */
+export interface Notice {
+  trigger: NotificationTrigger
+  event: EventKey
+  deployment: DeploymentRow
+  project: Project
+  errorMessage: string | null
+}
+
+/** What deployments need of other rooms. */
+export interface DeployNeeds {
+  store: Store
+  home: DeployHome
+  clock: Clock
+  ids: Ids
+  settings: DeploySettings
+  /** The server's environment: scripts inherit it, without its secrets. */
+  environment: Readonly<Record<string, string | undefined>>
+  audit(event: AuditEvent): void
+  /** Never blocks a deployment. */
+  notify(notice: Notice): void
+  /** What an operator should see: our own faults. */
+  log(message: string, error?: unknown): void
+}

@@ -1,0 +1,158 @@
+import { constants } from 'node:fs'
+import { open, type FileHandle } from 'node:fs/promises'
+import { setImmediate as turn } from 'node:timers/promises'
+import type { Clock } from '../base/clock.js'
+import { formatBytes } from '../base/size.js'
+import { storedLine } from './stored-output.js'
+
+/** The output of one deployment while it is written. The format is told in stored-output.ts. */
+export interface Output {
+  /** A sentence of ours. Never fails: what cannot be written shows in `flush`. */
+  say(text: string): void
+  /**
+   * A line of a script. A promise: more waits to be written than memory should hold, so let the script wait for it.
+   * Throws what an earlier write failed with: a script whose output is lost is to be stopped.
+   */
+  line(text: string): void | Promise<void>
+  /** Resolves when everything said is in the file; throws the first write that failed, however long ago. */
+  flush(): Promise<void>
+}
+
+export interface OutputOptions {
+  path: string
+  clock: Clock
+  /** Called after each write: followers may read on. */
+  onWritten?: () => void
+  /** Of lines that scripts print; those beyond are not kept, and one line says so. */
+  maxScriptBytes?: number
+}
+
+/** A script that prints in circles must not fill the disk. */
+export const defaultMaxScriptBytes = 1024 * 1024 * 1024
+/** Waiting to be written, in characters: past this a script has to wait. */
+const maxPendingLength = 1024 * 1024
+/** After a write, lines are gathered so long, */
+const gatherMs = 10
+/** or until there are so many characters of them. */
+const writeAtOnceLength = 64 * 1024
+
+/** Opens the output, new or to be continued: a line that a crash tore is cut off. */
+export async function openOutput(options: OutputOptions): Promise<Output> {
+  const { path, clock, onWritten = () => {}, maxScriptBytes = defaultMaxScriptBytes } = options
+  let storedBytes = await cutTornLine(path)
+  let pending: string[] = []
+  let pendingLength = 0
+  let scriptLength = 0
+  let writing: Promise<void> | null = null
+  let fault: Error | null = null
+  let flushes = 0
+  let stopPause: (() => void) | null = null
+  const tooMuch = `→ more than ${formatBytes(maxScriptBytes)} of output: the rest is not kept`
+  const timeOf = createTimeText()
+
+  function add(text: string): void {
+    const line = storedLine(timeOf(clock.now()), text)
+    pending.push(line)
+    pendingLength += line.length
+    writing ??= writePending()
+  }
+
+  async function writePending(): Promise<void> {
+    await turn()
+    while (pending.length > 0) {
+      const bytes = Buffer.from(pending.join(''))
+      pending = []
+      pendingLength = 0
+      try {
+        storedBytes += await append(path, bytes, storedBytes)
+        onWritten()
+      } catch (error) {
+        fault ??= error as Error
+      }
+      if (flushes === 0 && pendingLength < writeAtOnceLength) await pause()
+    }
+    writing = null
+  }
+
+  /** A script that prints line by line must not cost a write, and every follower a read, for each. */
+  function pause(): Promise<void> {
+    return new Promise(resolve => {
+      const timer = setTimeout(resolve, gatherMs)
+      stopPause = () => {
+        stopPause = null
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+
+  return {
+    say(text) {
+      for (const line of text.split(/\r?\n/)) add(line)
+    },
+    line(text) {
+      if (fault !== null) throw fault
+      if (scriptLength > maxScriptBytes) return
+      scriptLength += text.length
+      add(scriptLength > maxScriptBytes ? tooMuch : text)
+      if (pendingLength > writeAtOnceLength) stopPause?.()
+      return pendingLength > maxPendingLength && writing !== null ? writing : undefined
+    },
+    async flush() {
+      flushes++
+      stopPause?.()
+      await writing
+      flushes--
+      if (fault !== null) throw fault
+    }
+  }
+}
+
+/** Appends all or nothing, to a file that must still be there: one that was removed stays removed. */
+async function append(path: string, bytes: Buffer, storedBytes: number): Promise<number> {
+  const handle = await open(path, constants.O_WRONLY | constants.O_APPEND)
+  try {
+    await handle.appendFile(bytes)
+    return bytes.length
+  } catch (error) {
+    await handle.truncate(storedBytes).catch(() => {})
+    throw error
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Makes sure of the file; returns how many bytes of whole lines it holds. */
+async function cutTornLine(path: string): Promise<number> {
+  const handle = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600)
+  try {
+    const { size } = await handle.stat()
+    const end = await endOfLastLine(handle, size)
+    if (end < size) await handle.truncate(end)
+    return end
+  } finally {
+    await handle.close()
+  }
+}
+
+async function endOfLastLine(handle: FileHandle, size: number): Promise<number> {
+  const block = Buffer.allocUnsafe(64 * 1024)
+  for (let end = size; end > 0; ) {
+    const start = Math.max(0, end - block.length)
+    const { bytesRead } = await handle.read(block, 0, end - start, start)
+    const at = block.subarray(0, bytesRead).lastIndexOf('\n')
+    if (at !== -1) return start + at + 1
+    end = start
+  }
+  return 0
+}
+
+/** Many lines fall into one millisecond: its text is made once. */
+function createTimeText(): (ms: number) => string {
+  let lastMs = NaN
+  let text = ''
+  return ms => {
+    if (ms !== lastMs) text = new Date((lastMs = ms)).toISOString()
+    return text
+  }
+}

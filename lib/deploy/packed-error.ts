@@ -1,0 +1,26 @@
+import { Refusal, type RefusalKind } from '../base/refusal.js'
+
+/** An error as it passes between threads, which would otherwise strip it of its class and its fields. */
+export type PackedError =
+  | { kind: 'refusal'; refusal: { kind: RefusalKind; code: string; message: string; field: string | undefined } }
+  | { kind: 'error'; message: string; code: string | undefined; syscall: string | undefined; stack: string | undefined }
+
+/** An error, ready for `postMessage`. */
+export function packError(error: unknown): PackedError {
+  if (error instanceof Refusal) {
+    const { kind, code, message, field } = error
+    return { kind: 'refusal', refusal: { kind, code, message, field } }
+  }
+  const { message, code, syscall, stack } = (error instanceof Error ? error : new Error(String(error))) as NodeJS.ErrnoException
+  return { kind: 'error', message, code, syscall, stack }
+}
+
+/** The error that was packed. */
+export function unpackError(packed: PackedError): Error {
+  if (packed.kind === 'refusal') {
+    const { kind, code, message, field } = packed.refusal
+    return new Refusal(kind, code, message, field === undefined ? {} : { field })
+  }
+  const { message, code, syscall, stack } = packed
+  return Object.assign(new Error(message), { stack, ...(code && { code }), ...(syscall && { syscall }) })
+}

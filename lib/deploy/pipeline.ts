@@ -1,0 +1,70 @@
+import { writeFile } from 'node:fs/promises'
+import { closing } from '../base/closing.js'
+import { formatBytes } from '../base/size.js'
+import type { DeploymentStep } from '../model/deployment.js'
+import type { Extracted } from './extraction.js'
+import { runScript, startScript, type ScriptStage, type Tail } from './script-run.js'
+import type { ChosenScripts } from './scripts.js'
+import type { Steps } from './steps.js'
+
+/** What one run of the pipeline works with. */
+export interface PipelineRun {
+  steps: Steps
+  scripts: ChosenScripts
+  stage: ScriptStage
+  makeTarget(): Promise<unknown>
+  extract(): Promise<Extracted>
+  /** Where the post-deploy script finds what changed. */
+  changesPath: string
+  discardUpload(): Promise<void>
+}
+
+/** What came of a run, as far as it came. */
+export interface PipelineResult {
+  fileCount: number | null
+  tail: Tail | null
+}
+
+/** The six steps of one deployment, in the order of the specification (§3). */
+export async function runPipeline(run: PipelineRun, result: PipelineResult): Promise<void> {
+  const { steps, stage, scripts } = run
+  // 'store' was done before there was a record: intake.ts.
+  await closing(async defer => {
+    defer(() => steps.run('cleanup', () => discardUpload(run)))
+    await steps.run('target', () => makeTarget(run))
+    await steps.run('preDeploy', step => runScript(stage, scripts.preDeploy, step))
+    await steps.run('extract', () => extract(run, result))
+    await steps.run('postDeploy', step => runPostDeploy(run, result, step))
+  })
+}
+
+async function makeTarget(run: PipelineRun): Promise<string> {
+  await run.makeTarget()
+  return `the target directory ${run.stage.target} is there`
+}
+
+async function extract(run: PipelineRun, result: PipelineResult): Promise<string> {
+  const { fileCount, bytes, changedPaths } = await run.extract()
+  result.fileCount = fileCount
+  if (run.scripts.postDeploy !== null) await writeChanges(run.changesPath, changedPaths)
+  const files = fileCount === 1 ? 'file' : 'files'
+  return `${fileCount} ${files}, ${formatBytes(bytes)} in place, ${changedPaths.length} of them new or changed`
+}
+
+async function runPostDeploy(run: PipelineRun, result: PipelineResult, step: DeploymentStep): Promise<string | null> {
+  const chosen = run.scripts.postDeploy
+  const stage = { ...run.stage, env: { ...run.stage.env, SVC_CHANGES: run.changesPath } }
+  if (chosen === null || !chosen.async) return runScript(stage, chosen, step)
+  const { sentence, tail } = await startScript(stage, chosen, step)
+  result.tail = tail
+  return sentence
+}
+
+async function discardUpload(run: PipelineRun): Promise<string> {
+  await run.discardUpload()
+  return 'the temporary zip is removed'
+}
+
+function writeChanges(path: string, changedPaths: readonly string[]): Promise<void> {
+  return writeFile(path, changedPaths.map(changed => `${changed}\n`).join(''), { mode: 0o600 })
+}

@@ -1,0 +1,55 @@
+import { notFound, Refusal } from '../base/refusal.js'
+import { findProject } from '../store/tables/projects.js'
+import { ensureTarget } from '../target/guard.js'
+import type { Waiting } from './admission.js'
+import { extractArchive, extractionLimits } from './extract.js'
+import type { ExtractThreads } from './extract-threads.js'
+import type { Extracted } from './extraction.js'
+import type { DeployFiles } from './files.js'
+import type { DeployNeeds } from './needs.js'
+import type { Queue } from './queue.js'
+
+export interface RestoreRequest {
+  projectId: string
+  /** It stays. */
+  archivePath: string
+  signal?: AbortSignal | undefined
+}
+
+/**
+ * Extracts an archive over a project's target as a deployment would, all or nothing, in the project's turn; without
+ * scripts, and without a record: an import brings its own.
+ */
+export function createRestore(
+  needs: DeployNeeds & { files: DeployFiles; threads: ExtractThreads; queue: Queue<Waiting>; refuseWhenStopping(): void }
+): (request: RestoreRequest) => Promise<Extracted> {
+  const { store, home, ids, settings, files, threads, queue } = needs
+
+  async function extract(id: string, { projectId, archivePath, signal }: RestoreRequest): Promise<Extracted> {
+    const project = findProject(store, projectId)
+    if (project === undefined) throw notFound('Project', projectId)
+    const target = await ensureTarget(project.deployPath, { home: home.directory })
+    const limits = extractionLimits(settings)
+    try {
+      const given = signal ?? new AbortController().signal
+      return await extractArchive(threads, { archivePath, target, deployId: id, home, limits, signal: given })
+    } finally {
+      await files.remove(id)
+    }
+  }
+
+  return async request => {
+    needs.refuseWhenStopping()
+    const id = ids.id('dep_')
+    return new Promise((resolve, reject) => {
+      queue.add({
+        key: request.projectId,
+        id,
+        run: () => extract(id, request).then(resolve, reject),
+        async drop() {
+          reject(new Refusal('unavailable', 'shutting_down', 'The artifact was not restored: the server is shutting down'))
+        }
+      })
+    })
+  }
+}

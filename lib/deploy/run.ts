@@ -1,0 +1,198 @@
+import { rm } from 'node:fs/promises'
+import { notFound, Refusal } from '../base/refusal.js'
+import type { DeploymentRow, DeploymentStep } from '../model/deployment.js'
+import type { Project } from '../model/project.js'
+import { latestSuccess, updateDeployment } from '../store/tables/deployments.js'
+import { findProject } from '../store/tables/projects.js'
+import { ensureTarget } from '../target/guard.js'
+import { acceptClientEnv, scriptEnvironment } from './environment.js'
+import { extractArchive, extractionLimits } from './extract.js'
+import type { ExtractThreads } from './extract-threads.js'
+import { sentenceOf, StepFailure, StopRequest } from './failure.js'
+import type { DeployFiles } from './files.js'
+import type { LiveRun } from './live.js'
+import type { DeployNeeds } from './needs.js'
+import { runPipeline, type PipelineResult } from './pipeline.js'
+import { endOf, eventOf, moveRecord, moveToEnd, notifyOf, type Outcome } from './record.js'
+import type { ScriptStage, Tail } from './script-run.js'
+import { chooseScripts, type ChosenScripts, type OfferedScripts } from './scripts.js'
+import { createSteps } from './steps.js'
+
+/** A deployment that has been recorded, with all that its turn will need. */
+export interface Planned {
+  row: DeploymentRow
+  live: LiveRun
+  offered: OfferedScripts
+  /** What the client sent along for scripts. */
+  env: Readonly<Record<string, string>>
+  /** Step 6. */
+  discardUpload(): Promise<void>
+}
+
+export interface Runner {
+  /** Its turn: the pipeline from the second step on, to the final record. Never rejects. */
+  run(planned: Planned): Promise<DeploymentRow>
+  /** The end of one that never had its turn. Never rejects. */
+  drop(planned: Planned, request: StopRequest): Promise<DeploymentRow>
+}
+
+export interface RunnerNeeds extends DeployNeeds {
+  files: DeployFiles
+  threads: ExtractThreads
+  /** Called when a deployment is final: archives may go. */
+  prune(projectId: string): Promise<unknown>
+}
+
+export function createRunner(needs: RunnerNeeds): Runner {
+  const { store, clock, files, log } = needs
+
+  async function run(planned: Planned): Promise<DeploymentRow> {
+    const result: PipelineResult = { fileCount: null, tail: null }
+    const outcome = await attempt(planned, result)
+    planned.row.fileCount = result.fileCount
+    const settled = settle(planned, outcome)
+    const { tail } = result
+    if (tail === null) await settled.then(() => tidy(planned))
+    else planned.live.tail = settled.then(() => followTail(planned, tail))
+    return settled
+  }
+
+  async function attempt(planned: Planned, result: PipelineResult): Promise<Outcome> {
+    const { row, live } = planned
+    try {
+      live.signal.throwIfAborted()
+      const project = findProject(store, row.projectId)
+      if (project === undefined) throw notFound('Project', row.projectId)
+      const previousId = latestSuccess(store, project.id)?.id ?? null
+      await moveRecord(needs, row.id, { to: 'running', cause: 'turn' })
+      row.status = 'running'
+      await runPipeline(pipelineOf(planned, { project, previousId }), result)
+      return { status: 'success', cause: 'end', errorMessage: null }
+    } catch (error) {
+      if (isBug(error)) log(`Deployment ${row.id} met a fault`, error)
+      const cause = error instanceof StopRequest ? error.by : 'end'
+      return { status: 'failed', cause, errorMessage: sentenceOf(error, null) }
+    }
+  }
+
+  function pipelineOf(planned: Planned, { project, previousId }: { project: Project; previousId: string | null }) {
+    const { row, live } = planned
+    const { output } = live
+    const scripts = chooseScripts(project, planned.offered)
+    const limits = extractionLimits(needs.settings)
+    const target = project.deployPath
+    const steps = createSteps({ clock, output, signal: live.signal, done: row.steps, save: saveSteps(planned) })
+    row.steps = steps.all()
+    return {
+      steps,
+      scripts,
+      stage: stageOf(planned, { project, previousId, scripts }),
+      makeTarget: () => ensureTarget(target, { home: needs.home.directory }),
+      extract: () =>
+        extractArchive(needs.threads, {
+          archivePath: files.archive(row.id),
+          target,
+          deployId: row.id,
+          home: needs.home,
+          limits,
+          signal: live.signal
+        }),
+      changesPath: files.changes(row.id),
+      discardUpload: planned.discardUpload
+    }
+  }
+
+  function stageOf(
+    { row, live, env }: Planned,
+    { project, previousId, scripts }: { project: Project; previousId: string | null; scripts: ChosenScripts }
+  ): ScriptStage {
+    const { accepted, dropped } = acceptClientEnv(env)
+    const hasScripts = scripts.preDeploy !== null || scripts.postDeploy !== null
+    for (const name of hasScripts ? dropped : []) {
+      live.output.say(`→ the variable ${JSON.stringify(name)} is left out: a client may not set it`)
+    }
+    const facts = { project, deployId: row.id, rollbackOf: row.rollbackOf, previousDeployId: previousId }
+    return {
+      target: project.deployPath,
+      env: scriptEnvironment(needs.environment, accepted, facts),
+      timeoutMs: needs.settings.number('script_timeout') * 1000,
+      output: live.output,
+      signal: live.signal,
+      onRan: ({ step, source, script, async }) => row.scripts.push({ step, source, script, async })
+    }
+  }
+
+  /** A step that begins is visible at once, and with it how the one before it ended. */
+  function saveSteps({ row }: Planned) {
+    return async (steps: DeploymentStep[]): Promise<void> => {
+      await store.write(tx => updateDeployment(tx, row.id, { steps, scripts: row.scripts }))
+    }
+  }
+
+  async function settle(planned: Planned, outcome: Outcome): Promise<DeploymentRow> {
+    const { live } = planned
+    const { output } = live
+    const end = { ...planned.row, ...endOf(planned.row, outcome, clock.now()) }
+    for (const line of lastLines(end)) output.say(line)
+    await output.flush().catch(error => log(`The output of deployment ${end.id} is incomplete`, error))
+    const row = await moveToEnd(needs, end, outcome)
+    await needs.prune(row.projectId).catch(error => log('Archives could not be pruned', error))
+    live.end(row)
+    notifyOf(needs, row, { trigger: row.triggerSource, event: eventOf(outcome.status), errorMessage: row.errorMessage })
+    return row
+  }
+
+  async function drop(planned: Planned, request: StopRequest): Promise<DeploymentRow> {
+    const outcome: Outcome = { status: 'failed', cause: request.by, errorMessage: request.message }
+    await planned.discardUpload().catch(error => log('A temporary zip could not be removed', error))
+    const row = await settle(planned, outcome)
+    await tidy(planned)
+    return row
+  }
+
+  /** What a script in the background came to: the deployment stays what it is (§3). */
+  async function followTail(planned: Planned, tail: Tail): Promise<void> {
+    const { row, live } = planned
+    const complaint = await tail
+    const goodEnd = '→ post-deploy script in the background ended with exit code 0'
+    live.output.say(complaint === null ? goodEnd : `✗ ${complaint}`)
+    await tidy(planned)
+    const isThere = await store.write(tx => updateDeployment(tx, row.id, { steps: row.steps })).catch(() => true)
+    // A script may fail before its deployment has come to its end, which is what the world hears first.
+    if (complaint !== null && isThere) reportTail(await live.finished, complaint)
+  }
+
+  function reportTail(row: DeploymentRow, complaint: string): void {
+    needs.audit({
+      action: 'deploy.post_deploy_failed',
+      actor: { name: 'system', ip: null },
+      projectId: row.projectId,
+      target: row.id,
+      detail: complaint,
+      ok: false
+    })
+    notifyOf(needs, row, { trigger: 'async_post_deploy', event: 'deploy_failure', errorMessage: complaint })
+  }
+
+  async function tidy({ row, live }: Planned): Promise<void> {
+    const path = files.changes(row.id)
+    await rm(path, { force: true }).catch(error => log('A list of changes could not be removed', error))
+    await live.output.flush().catch(() => {})
+  }
+
+  return { run, drop }
+}
+
+function lastLines(row: DeploymentRow): string[] {
+  if (row.status === 'success') return [`✓ success in ${row.duration}`]
+  const isExtracted = row.steps.some(step => step.name === 'extract' && step.status === 'success')
+  const note = isExtracted ? ['→ the files of this deployment stay in place; a rollback brings earlier ones back'] : []
+  return [...note, `✗ failed after ${row.duration}: ${row.errorMessage}`]
+}
+
+/** What neither a user caused nor the system reported. */
+function isBug(error: unknown): boolean {
+  if (error instanceof StopRequest || error instanceof Refusal) return false
+  if (error instanceof StepFailure) return error.cause !== undefined && isBug(error.cause)
+  return (error as NodeJS.ErrnoException | null)?.code?.startsWith('ERR_') ?? true
+}

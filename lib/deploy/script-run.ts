@@ -1,0 +1,102 @@
+import { runProcess, scriptCommand, type Ended, type RunOptions } from '../proc/run.js'
+import type { DeploymentStep } from '../model/deployment.js'
+import { StepFailure } from './failure.js'
+import type { Output } from './output.js'
+import type { ChosenScript } from './scripts.js'
+
+/** What scripts of one deployment run with. */
+export interface ScriptStage {
+  target: string
+  env: Readonly<Record<string, string | undefined>>
+  timeoutMs: number
+  output: Output
+  signal: AbortSignal
+  /** Called once it is certain that a script ran. */
+  onRan(script: ChosenScript): void
+}
+
+/** A script that goes on in the background; resolves with a sentence when it ended badly, else with null. */
+export type Tail = Promise<string | null>
+
+/** Runs a script to its end and answers what it did; throws when it ended badly. null: there is none. */
+export async function runScript(
+  stage: ScriptStage,
+  chosen: ChosenScript | null,
+  step: DeploymentStep
+): Promise<string | null> {
+  if (chosen === null) return null
+  stage.output.say(`→ ${chosen.line}`)
+  const ended = await runProcess({ ...processOf(stage, chosen), signal: stage.signal })
+  step.exitCode = ended.exitCode
+  const complaint = complaintOf(ended, chosen, stage.timeoutMs)
+  if (ended.reason === 'cancelled') throw stage.signal.reason
+  if (complaint !== null) throw new StepFailure(complaint)
+  return `${titleOf(chosen)} ended with exit code 0`
+}
+
+/**
+ * Starts a script and comes back once it runs; throws when it could not be started. From then on no cancellation
+ * reaches it, only its time limit.
+ */
+export async function startScript(
+  stage: ScriptStage,
+  chosen: ChosenScript,
+  step: DeploymentStep
+): Promise<{ sentence: string; tail: Tail }> {
+  stage.output.say(`→ ${chosen.line}`)
+  step.exitCode = null
+  const process = processOf(stage, chosen)
+  let ended = Promise.resolve<Ended | null>(null)
+  const started = new Promise<null>(resolve => {
+    ended = runProcess({ ...process, onStart: () => [process.onStart?.(), resolve(null)] })
+  })
+  const early = await Promise.race([started, ended])
+  if (early !== null) throw new StepFailure(complaintOf(early, chosen, stage.timeoutMs) ?? early.reason)
+  return { sentence: `${titleOf(chosen)} started`, tail: watch(ended as Promise<Ended>, { stage, chosen, step }) }
+}
+
+function processOf(stage: ScriptStage, chosen: ChosenScript): RunOptions {
+  return {
+    command: scriptCommand(chosen.script),
+    cwd: stage.target,
+    env: stage.env,
+    timeoutMs: stage.timeoutMs,
+    onLine: line => stage.output.line(line),
+    onStart: () => stage.onRan(chosen)
+  }
+}
+
+async function watch(
+  ended: Promise<Ended>,
+  { stage, chosen, step }: { stage: ScriptStage; chosen: ChosenScript; step: DeploymentStep }
+): Tail {
+  try {
+    const { exitCode } = await ended
+    step.exitCode = exitCode
+    return complaintOf(await ended, chosen, stage.timeoutMs)
+  } catch (error) {
+    return `The ${titleOf(chosen)} was stopped: its output could not be kept (${(error as Error).message})`
+  }
+}
+
+function titleOf(chosen: ChosenScript): string {
+  const name = chosen.step === 'preDeploy' ? 'pre-deploy' : 'post-deploy'
+  return chosen.async ? `${name} script in the background` : `${name} script`
+}
+
+/** What is wrong with how a script ended; null: nothing. */
+function complaintOf(ended: Ended, chosen: ChosenScript, timeoutMs: number): string | null {
+  const script = `The ${titleOf(chosen)}`
+  switch (ended.reason) {
+    case 'exit':
+      return ended.exitCode === 0 ? null : `${script} ended with exit code ${ended.exitCode}`
+    case 'signal':
+      return `${script} was ended by the signal ${ended.signal}`
+    case 'timeout':
+      return `${script} was stopped: it ran longer than ${timeoutMs / 1000} s (setting script_timeout)`
+    case 'cancelled':
+      return `${script} was stopped`
+    case 'spawn_failed':
+      return `${script} did not run: ${ended.error}`
+  }
+}

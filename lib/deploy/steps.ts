@@ -1,0 +1,59 @@
+import type { Clock } from '../base/clock.js'
+import { formatSeconds } from '../base/duration.js'
+import type { DeploymentStep, StepName } from '../model/deployment.js'
+import { sentenceOf, StepFailure } from './failure.js'
+import type { Output } from './output.js'
+
+/** The steps of a run as they are recorded: begun, ended, with their times. */
+export interface Steps {
+  /**
+   * Runs a step. `work` answers what it did, as a sentence for the output, or null: there was nothing to do. Throws a
+   * StepFailure whose message is the sentence for the record, or the reason of the aborted signal.
+   */
+  run(name: StepName, work: StepWork): Promise<void>
+  all(): DeploymentStep[]
+}
+
+export type StepWork = (step: DeploymentStep) => Promise<string | null>
+
+export interface StepsNeeds {
+  clock: Clock
+  output: Output
+  signal: AbortSignal
+  /** What happened before: step 1. */
+  done: readonly DeploymentStep[]
+  /** Makes what is known now visible in the record. */
+  save(steps: DeploymentStep[]): Promise<void>
+}
+
+export function createSteps({ clock, output, signal, done, save }: StepsNeeds): Steps {
+  const steps = done.map(step => ({ ...step }))
+  const now = (): string => new Date(clock.now()).toISOString()
+
+  async function carryOut(step: DeploymentStep, work: StepWork): Promise<void> {
+    const startedMs = clock.now()
+    await save(steps)
+    const sentence = await work(step)
+    if (sentence !== null) output.say(`→ ${sentence} (${formatSeconds(clock.now() - startedMs)})`)
+    await output.flush()
+    step.status = sentence === null ? 'skipped' : 'success'
+  }
+
+  return {
+    async run(name, work) {
+      if (name !== 'cleanup') signal.throwIfAborted()
+      const step: DeploymentStep = { name, status: 'running', startedAt: now(), endedAt: null }
+      steps.push(step)
+      try {
+        await carryOut(step, work)
+      } catch (error) {
+        step.status = 'failed'
+        if (signal.aborted) throw signal.reason
+        throw new StepFailure(sentenceOf(error, name), { cause: error })
+      } finally {
+        step.endedAt = now()
+      }
+    },
+    all: () => steps
+  }
+}

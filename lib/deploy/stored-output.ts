@@ -1,0 +1,154 @@
+/*
+ * The stored output of a deployment, `deployments/<id>.log`: one line per line, `<time> <text>\n`, the time in ISO 8601
+ * with milliseconds, always 24 characters. Offsets are bytes of this file, and resuming means an offset behind a
+ * newline. What follows the last newline is a line that is being written just now: nobody is given it.
+ */
+import { open, type FileHandle } from 'node:fs/promises'
+import type { OutputLine } from '../model/deployment.js'
+
+/** A stored line, and the byte offset after it. */
+export interface StoredLine {
+  line: OutputLine
+  nextOffset: number
+}
+
+/** Whole lines as they are stored, and where in the file they begin. */
+export interface StoredBlock {
+  bytes: Buffer
+  offset: number
+}
+
+const newline = 10
+const timeLength = 24
+const prefixLength = timeLength + 1
+/** Read at once; also what a reader that is waited for holds in memory. */
+const blockBytes = 64 * 1024
+/** The largest block that the end of an output is looked for in. */
+const maxTailBlockBytes = 256 * 1024
+
+/** One line as it is stored. */
+export function storedLine(at: string, text: string): string {
+  return `${at} ${text}\n`
+}
+
+/**
+ * The lines from `from` on that are there now, in blocks of whole lines. An offset that is no line's end (a client may
+ * send anything) reads from the start. No file: nothing.
+ */
+export async function* readBlocks(path: string, from = 0): AsyncGenerator<StoredBlock> {
+  const handle = await openIfThere(path)
+  if (handle === null) return
+  try {
+    let offset = (await isLineEnd(handle, from)) ? from : 0
+    let held: Buffer = Buffer.alloc(0)
+    for (;;) {
+      const block = await readAt(handle, offset + held.length, blockBytes)
+      if (block.length === 0) return
+      const bytes = held.length === 0 ? block : Buffer.concat([held, block])
+      const end = bytes.lastIndexOf(newline) + 1
+      held = bytes.subarray(end)
+      if (end > 0) yield { bytes: bytes.subarray(0, end), offset }
+      offset += end
+    }
+  } finally {
+    await handle.close()
+  }
+}
+
+/** The lines of a block that begins at `offset`. */
+export function* linesOf({ bytes, offset }: StoredBlock): Generator<StoredLine> {
+  for (let start = 0; start < bytes.length; ) {
+    const end = bytes.indexOf(newline, start)
+    const line = {
+      at: bytes.toString('latin1', start, start + timeLength),
+      text: bytes.toString('utf8', start + prefixLength, end)
+    }
+    start = end + 1
+    yield { line, nextOffset: offset + start }
+  }
+}
+
+/** The whole output as it stands now, with the times or without. */
+export async function* readText(path: string, { timestamps = false } = {}): AsyncGenerator<Buffer> {
+  for await (const { bytes } of readBlocks(path)) yield timestamps ? bytes : withoutTimes(bytes)
+}
+
+/** The last `maxBytes` of the text, beginning with a whole line where one fits; `truncated`: there was more. */
+export async function readTail(
+  path: string,
+  { maxBytes, timestamps = false }: { maxBytes: number; timestamps?: boolean }
+): Promise<{ text: string; truncated: boolean }> {
+  const handle = await openIfThere(path)
+  if (handle === null) return { text: '', truncated: false }
+  try {
+    const pieces: Buffer[] = []
+    let textBytes = 0
+    for await (const block of readBackwards(handle, Math.min(2 * maxBytes, maxTailBlockBytes))) {
+      const piece = timestamps ? block : withoutTimes(block)
+      pieces.unshift(piece)
+      textBytes += piece.length
+      if (textBytes > maxBytes) break
+    }
+    const text = Buffer.concat(pieces, textBytes)
+    if (textBytes <= maxBytes) return { text: text.toString(), truncated: false }
+    return { text: text.toString('utf8', headCut(text, textBytes - maxBytes)), truncated: true }
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Blocks of whole lines, last first. */
+async function* readBackwards(handle: FileHandle, wantedBytes: number): AsyncGenerator<Buffer> {
+  let end = (await handle.stat()).size
+  let held: Buffer = Buffer.alloc(0)
+  let isLast = true
+  while (end > 0) {
+    const start = Math.max(0, end - wantedBytes)
+    let bytes = Buffer.concat([await readAt(handle, start, end - start), held])
+    end = start
+    if (isLast) bytes = bytes.subarray(0, bytes.lastIndexOf(newline) + 1)
+    isLast &&= bytes.length === 0
+    const cut = start === 0 ? 0 : bytes.indexOf(newline) + 1
+    held = bytes.subarray(0, cut === 0 && start > 0 ? bytes.length : cut)
+    if (held.length < bytes.length) yield bytes.subarray(held.length)
+  }
+}
+
+/** Where a text may begin at `from` or after: at a line if one begins there, else at a character. */
+function headCut(text: Buffer, from: number): number {
+  const line = text.indexOf(newline, from - 1) + 1
+  if (line > 0 && line < text.length) return line
+  let cut = from
+  while (cut < text.length && ((text[cut] as number) & 0xc0) === 0x80) cut++
+  return cut
+}
+
+/** Bytes of whole stored lines → the bare lines. */
+function withoutTimes(bytes: Buffer): Buffer {
+  const bare = Buffer.allocUnsafe(bytes.length)
+  let length = 0
+  for (let start = 0; start < bytes.length; ) {
+    const end = bytes.indexOf(newline, start) + 1
+    length += bytes.copy(bare, length, Math.min(start + prefixLength, end - 1), end)
+    start = end
+  }
+  return bare.subarray(0, length)
+}
+
+async function isLineEnd(handle: FileHandle, offset: number): Promise<boolean> {
+  if (!Number.isSafeInteger(offset) || offset <= 0) return false
+  const before = await readAt(handle, offset - 1, 1)
+  return before[0] === newline
+}
+
+async function readAt(handle: FileHandle, position: number, length: number): Promise<Buffer> {
+  const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(length), 0, length, position)
+  return buffer.subarray(0, bytesRead)
+}
+
+async function openIfThere(path: string): Promise<FileHandle | null> {
+  return open(path, 'r').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null
+    throw error
+  })
+}

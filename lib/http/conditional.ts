@@ -1,0 +1,52 @@
+import type { IncomingHttpHeaders } from 'node:http'
+
+/** What of a file a client wants: all, nothing because it has it, bytes `from` to `to` (inclusive), or the impossible. */
+export type Wanted =
+  | { outcome: 'all' }
+  | { outcome: 'unchanged' }
+  | { outcome: 'part'; from: number; to: number }
+  | { outcome: 'unsatisfiable' }
+
+/**
+ * RFC 9110 §13.2.2 for GET and HEAD: If-None-Match wins over If-Modified-Since, and both over Range; If-Range lets a
+ * range through only for the very same file. Of several ranges none is served: the whole is a correct answer (§14.2).
+ */
+export function wantedPart(
+  headers: IncomingHttpHeaders, { etag, modifiedMs, bytes }: { etag: string; modifiedMs: number; bytes: number }
+): Wanted {
+  if (isUnchanged(headers, etag, modifiedMs)) return { outcome: 'unchanged' }
+  const { range } = headers
+  if (range === undefined || !mayUseRange(headers['if-range'], etag, modifiedMs)) return { outcome: 'all' }
+  const found = /^bytes=\s*(\d{0,15})-(\d{0,15})\s*$/.exec(range)
+  if (found === null || (found[1] === '' && found[2] === '')) return { outcome: 'all' }
+  return resolveRange(found[1] as string, found[2] as string, bytes)
+}
+
+function resolveRange(first: string, last: string, bytes: number): Wanted {
+  if (first !== '' && last !== '' && Number(last) < Number(first)) return { outcome: 'all' }
+  const from = first === '' ? Math.max(0, bytes - Number(last)) : Number(first)
+  const to = first === '' || last === '' ? bytes - 1 : Math.min(Number(last), bytes - 1)
+  return from > to ? { outcome: 'unsatisfiable' } : { outcome: 'part', from, to }
+}
+
+function isUnchanged(headers: IncomingHttpHeaders, etag: string, modifiedMs: number): boolean {
+  const known = headers['if-none-match']
+  if (known !== undefined) {
+    return known.trim() === '*' || known.split(',').some(tag => tag.trim().replace(/^W\//, '') === etag.replace(/^W\//, ''))
+  }
+  const since = Date.parse(headers['if-modified-since'] ?? '')
+  return !Number.isNaN(since) && wholeSeconds(modifiedMs) <= since
+}
+
+function mayUseRange(condition: string | string[] | undefined, etag: string, modifiedMs: number): boolean {
+  if (condition === undefined) return true
+  if (typeof condition !== 'string') return false
+  // §13.1.5: strong comparison, so a weak tag never matches.
+  if (condition.includes('"')) return condition.trim() === etag && !etag.startsWith('W/')
+  return Date.parse(condition) === wholeSeconds(modifiedMs)
+}
+
+/** HTTP dates know no fractions. */
+function wholeSeconds(ms: number): number {
+  return Math.floor(ms / 1000) * 1000
+}

@@ -1,0 +1,121 @@
+import { open } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { Refusal } from '../base/refusal.js'
+import { wantedPart } from './conditional.js'
+import { contentType } from './content-types.js'
+import { mergeHeaders } from './reply.js'
+import type { Headers } from './reply.js'
+import type { Reply, Request } from './route.js'
+
+type FileReply = Extract<Reply, { kind: 'file' }>
+
+const readBytes = 256 * 1024
+
+/** A file of somebody's site must not act in the name of the panel: whatever it is, no script of it runs here. */
+const fileHeaders: Headers = {
+  'accept-ranges': 'bytes',
+  'cache-control': 'private, no-cache',
+  'content-security-policy': "default-src 'none'; sandbox"
+}
+
+/**
+ * A file as the stream that answers this request: whole, in part (`Range`), or not at all because the client has it.
+ * Refuses: 404 `not_found` for what is not there or no regular file. The handle is closed in every case.
+ */
+export async function openFileReply(reply: FileReply, request: Pick<Request, 'headers' | 'method'>): Promise<Reply> {
+  const handle = reply.handle ?? (await openHandle(reply.path))
+  try {
+    const answer = await describe(reply, handle, request)
+    if (answer.kind === 'stream' && request.method !== 'HEAD') return answer
+    await handle.close()
+    return answer
+  } catch (error) {
+    await handle.close()
+    throw error
+  }
+}
+
+async function openHandle(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, 'r')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP') throw noFile(path, error)
+    throw error
+  }
+}
+
+function noFile(path: string, cause?: unknown): Refusal {
+  return new Refusal('not_found', 'not_found', `There is no file "${basename(path)}" here`, { cause })
+}
+
+async function describe(
+  reply: FileReply, handle: FileHandle, request: Pick<Request, 'headers' | 'method'>
+): Promise<Extract<Reply, { kind: 'stream' | 'empty' }>> {
+  const stat = await handle.stat({ bigint: true })
+  if (!stat.isFile()) throw noFile(reply.path)
+  const bytes = Number(stat.size)
+  const modifiedMs = Number(stat.mtimeMs)
+  const etag = `"${stat.mtimeNs.toString(36)}-${stat.size.toString(36)}"`
+  const headers = mergeHeaders(
+    {
+      ...fileHeaders, 'content-type': contentType(reply.path), etag, 'last-modified': new Date(modifiedMs).toUTCString()
+    },
+    reply.headers
+  )
+  const wanted = wantedPart(request.headers, { etag, modifiedMs, bytes })
+  switch (wanted.outcome) {
+    case 'unchanged':
+      return { kind: 'empty', status: 304, headers }
+    case 'unsatisfiable':
+      return { kind: 'empty', status: 416, headers: { ...headers, 'content-range': `bytes */${bytes}` } }
+    case 'part':
+      headers['content-range'] = `bytes ${wanted.from}-${wanted.to}/${bytes}`
+      return fileStream(handle, { status: 206, headers, from: wanted.from, to: wanted.to })
+    case 'all':
+      return fileStream(handle, { status: 200, headers, from: 0, to: bytes - 1 })
+  }
+}
+
+function fileStream(
+  handle: FileHandle, { status, headers, from, to }: { status: number; headers: Headers; from: number; to: number }
+): Extract<Reply, { kind: 'stream' }> {
+  return {
+    kind: 'stream',
+    status,
+    headers: { ...headers, 'content-length': String(to - from + 1) },
+    async run(sink) {
+      try {
+        let at = from
+        while (at <= to) {
+          const { bytesRead, buffer } = await handle.read(
+            Buffer.allocUnsafe(Math.min(readBytes, to - at + 1)), 0, Math.min(readBytes, to - at + 1), at
+          )
+          // The file has become shorter than the length that is already sent: only a broken connection can say so.
+          if (bytesRead === 0) throw new Error('The file became shorter while it was being sent')
+          await sink.write(buffer.subarray(0, bytesRead))
+          at += bytesRead
+        }
+      } finally {
+        await handle.close()
+      }
+    }
+  }
+}
+
+/** `Content-Disposition` of a download: the name for everyone, and the exact one for those who know RFC 8187. */
+export function attachment(name: string): string {
+  const plain = name.replace(/[^\x20-\x7e]|["\\%]/g, '_')
+  const exact = encodeURIComponent(wellFormed(name)).replace(/['()*]/g, escapeByte)
+  return plain === name ? `attachment; filename="${name}"` : `attachment; filename="${plain}"; filename*=UTF-8''${exact}`
+}
+
+function escapeByte(character: string): string {
+  return `%${character.charCodeAt(0).toString(16).toUpperCase()}`
+}
+
+/** Half of a surrogate pair is no character, and cannot be encoded. */
+function wellFormed(text: string): string {
+  return Buffer.from(text, 'utf8').toString('utf8')
+}

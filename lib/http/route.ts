@@ -1,0 +1,84 @@
+import type { FileHandle } from 'node:fs/promises'
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Readable } from 'node:stream'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** Where a request came from, seen through trusted proxies. */
+export interface ClientAddress {
+  /** The first entry of X-Forwarded-For, or X-Real-IP, where the peer is a trusted proxy; else the socket's. */
+  address: string
+  /** The right-most address that no trusted proxy has written: what a client cannot invent. */
+  witnessed: string
+  /** Whether the peer itself is a trusted proxy. */
+  viaProxy: boolean
+  /** Whether the request came by the owner's local socket; then both addresses are `local`. */
+  local: boolean
+}
+
+/** A request as a handler sees it. `A` is what the authorisation of the route established. */
+export interface Request<A = unknown> {
+  readonly method: Method | 'HEAD'
+  /** Below the base prefix, percent-decoded, normalised. */
+  readonly path: string
+  readonly params: Readonly<Record<string, string>>
+  readonly query: URLSearchParams
+  readonly headers: IncomingHttpHeaders
+  readonly client: ClientAddress
+  readonly actor: A
+  /** Aborted when the client goes away before the reply is complete. */
+  readonly signal: AbortSignal
+  /** The body, unread. Destroying it leaves the connection usable for the reply. Fails: `aborted`, 408 `body_timeout`. */
+  readonly body: Readable
+  /** The body as JSON, at most `maxBytes` (1 MiB). Refuses: 413 `too_large`, 400 `invalid_body`, 415 `unsupported_type`. */
+  json(maxBytes?: number): Promise<unknown>
+}
+
+/** What is known of a request before its body is read: all that an authorisation may look at. */
+export type RequestFacts = Pick<Request, 'method' | 'path' | 'params' | 'query' | 'headers' | 'client'>
+
+/** Where a streaming reply writes. */
+export interface Sink {
+  /** Resolves when more may be written (backpressure); rejects once the client is gone. The first one sends the head. */
+  write(chunk: string | Uint8Array): Promise<void>
+  readonly signal: AbortSignal
+}
+
+/**
+ * What a handler returns; only `http/` turns it into bytes. Header names are compared without regard to case, and
+ * win over the defaults.
+ */
+export type Reply =
+  | { kind: 'json'; status: number; body: unknown; headers?: Record<string, string> }
+  | { kind: 'bytes'; status: number; body: Uint8Array; headers: Record<string, string> }
+  /** A refusal thrown before the first write becomes an ordinary error reply; a throw after it breaks the connection. */
+  | {
+      kind: 'stream'
+      status: number
+      headers: Record<string, string>
+      /** Goes on until somebody stops it, so a server that shuts down ends it at once. */
+      lasting?: boolean
+      run: (sink: Sink) => Promise<void>
+    }
+  /** With ETag, ranges and a type from the name. A handle is read instead of the path, and closed. */
+  | { kind: 'file'; path: string; handle?: FileHandle; headers?: Record<string, string> }
+  | { kind: 'empty'; status: number; headers?: Record<string, string> }
+
+/**
+ * One row of a route table. `R` names who may call it: a required field, so that a route without a decision does not
+ * compile. The token is checked before the body is read.
+ */
+export interface Route<R extends string = string, A = unknown> {
+  method: Method
+  /** Segments, parameters as `:name`: `/api/projects/:id`. A last segment `*name` takes the rest. */
+  path: string
+  auth: R
+  /** Pages of any other origin may call it (the Fetch standard's CORS, without credentials); OPTIONS is answered for it. */
+  cors?: boolean
+  handle(request: Request<A>): Reply | Promise<Reply>
+}
+
+/** A 200 with a JSON body; `status` for another. */
+export function json(body: unknown, status = 200, headers?: Record<string, string>): Reply {
+  return headers === undefined ? { kind: 'json', status, body } : { kind: 'json', status, body, headers }
+}

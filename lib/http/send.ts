@@ -1,0 +1,147 @@
+import { performance } from 'node:perf_hooks'
+import { Refusal } from '../base/refusal.js'
+import { stopping } from './connections.js'
+import type { Exchange } from './exchange.js'
+import { openFileReply } from './file.js'
+import { dropRest } from './linger.js'
+import type { LingerLimits } from './linger.js'
+import { refusalReply, streamHead, wholeReply } from './reply.js'
+import type { Headers, Whole } from './reply.js'
+import type { Reply } from './route.js'
+import { createSink } from './sink.js'
+
+/** A rest of a body that is cheaper to read than a new connection is to open. */
+const smallRestBytes = 64 * 1024
+
+export interface SendOptions {
+  linger: LingerLimits
+  /** The connection must not be used again. */
+  isStopping: boolean
+  /** Tells the log about a bug; gives what the client is told. */
+  fail(exchange: Exchange, error: unknown): Extract<Reply, { kind: 'json' }>
+}
+
+/**
+ * The fast path, for most requests of the API: a reply that is at hand, to a request whose body has been read, is
+ * written without a promise (bench/http). Returns its status, or undefined when that takes more.
+ */
+export function sendAtOnce(exchange: Exchange, reply: Reply, { isStopping }: Pick<SendOptions, 'isStopping'>): number | undefined {
+  const { response } = exchange
+  if (reply.kind !== 'json' || isStopping || response.destroyed || exchange.unreadBytes > 0) return undefined
+  const { status, headers, body } = wholeReply(reply)
+  response.writeHead(status, headers)
+  if (exchange.method === 'HEAD') response.end()
+  else response.end(body)
+  exchange.answeredAtMs = performance.now()
+  return status
+}
+
+/** Writes a reply. Resolves with its status when all of it is written, or nobody is left to write to. */
+export async function send(exchange: Exchange, reply: Reply, options: SendOptions): Promise<number> {
+  if (exchange.isGone || exchange.response.destroyed || exchange.isCut) return 0
+  try {
+    switch (reply.kind) {
+      case 'file':
+        return await send(exchange, await openFileReply(reply, exchange), options)
+      case 'stream':
+        return await sendStream(exchange, reply, options)
+      default:
+        return await sendWhole(exchange, wholeReply(reply), options)
+    }
+  } catch (error) {
+    return await recover(exchange, error, options)
+  }
+}
+
+/** What went wrong before the head was sent becomes the reply; after it, the connection breaks, so that it is seen. */
+async function recover(exchange: Exchange, error: unknown, options: SendOptions): Promise<number> {
+  const { response } = exchange
+  if (exchange.isGone && error instanceof Refusal) {
+    response.destroy()
+    return response.headersSent ? response.statusCode : 0
+  }
+  const refusal = error instanceof Refusal ? refusalReply(error) : options.fail(exchange, error)
+  if (!response.headersSent) return await sendWhole(exchange, wholeReply(refusal), options)
+  response.destroy()
+  return response.statusCode
+}
+
+async function sendWhole(exchange: Exchange, { status, headers, body }: Whole, options: SendOptions): Promise<number> {
+  const { response } = exchange
+  exchange.releaseBody()
+  const isEmpty = exchange.method === 'HEAD' || body.length === 0
+  // A body that has stopped coming is not waited for once more.
+  const rest = status === 408 ? 'large' : restOfBody(exchange)
+  response.writeHead(status, withConnection(headers, rest === 'large' || options.isStopping))
+  if (rest === 'large') {
+    // Node closes the socket after `end`, so that has to wait; the length tells the client that this is all.
+    if (isEmpty) response.flushHeaders()
+    else response.write(body)
+    exchange.answeredAtMs = performance.now()
+    await linger(exchange, options.linger)
+    response.end()
+    return status
+  }
+  if (isEmpty) response.end()
+  else response.end(body)
+  exchange.answeredAtMs = performance.now()
+  if (rest === 'small' && (await dropRest(exchange.request, options.linger)) === 'limit') exchange.request.socket.destroy()
+  return status
+}
+
+async function sendStream(
+  exchange: Exchange, reply: Extract<Reply, { kind: 'stream' }>, options: SendOptions
+): Promise<number> {
+  const { response } = exchange
+  exchange.isLasting = reply.lasting ?? false
+  if (options.isStopping && exchange.isLasting) throw stopping()
+  // The head goes with the first write, so what has been read of the body until then counts.
+  const writeHead = (): void => {
+    const isLast = restOfBody(exchange) === 'large' || options.isStopping
+    response.writeHead(reply.status, withConnection(streamHead(reply.headers), isLast))
+  }
+  if (exchange.method !== 'HEAD') {
+    const { signal } = exchange
+    await runStream(exchange, () => reply.run(createSink({ response, signal, writeHead })))
+  }
+  if (!response.headersSent) writeHead()
+  exchange.releaseBody()
+  if (restOfBody(exchange) !== 'none') await linger(exchange, options.linger)
+  await finish(exchange)
+  return reply.status
+}
+
+/** A stream is over when its last byte has left, not when it was handed over: there may be much before it. */
+async function finish(exchange: Exchange): Promise<void> {
+  const { response } = exchange
+  if (response.destroyed) return
+  await new Promise<void>(resolve => {
+    response.once('close', resolve)
+    response.end(resolve)
+  })
+  if (response.writableFinished) exchange.answeredAtMs = performance.now()
+}
+
+/** A stream that was told to end because the server stops has ended well. */
+async function runStream(exchange: Exchange, run: () => Promise<void>): Promise<void> {
+  try {
+    await run()
+  } catch (error) {
+    if (!exchange.isLasting || !exchange.isGone || exchange.response.destroyed) throw error
+  }
+}
+
+async function linger(exchange: Exchange, limits: LingerLimits): Promise<void> {
+  exchange.isLingering = true
+  await dropRest(exchange.request, limits)
+}
+
+function restOfBody(exchange: Exchange): 'none' | 'small' | 'large' {
+  const bytes = exchange.unreadBytes
+  return bytes === 0 ? 'none' : bytes <= smallRestBytes ? 'small' : 'large'
+}
+
+function withConnection(headers: Headers, isLast: boolean): Headers {
+  if (isLast) headers['connection'] = 'close'
+  return headers
+}

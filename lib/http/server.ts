@@ -1,0 +1,295 @@
+import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressInfo, Server as NetServer, Socket } from 'node:net'
+import { performance } from 'node:perf_hooks'
+import { Refusal } from '../base/refusal.js'
+import { belowBase } from './base-path.js'
+import { answerBrokenRequest } from './broken-request.js'
+import { clientAddress, localClient, parseCidr } from './client-address.js'
+import type { Cidr } from './client-address.js'
+import { createConnections } from './connections.js'
+import { checkHead, Exchange } from './exchange.js'
+import { defaultLingerLimits } from './linger.js'
+import type { LingerLimits } from './linger.js'
+import { corsHeaders, failureReply, methodReply, preflightReply, refusalReply } from './reply.js'
+import type { ClientAddress, Reply, RequestFacts, Request, Route } from './route.js'
+import { createRouter } from './router.js'
+import { send, sendAtOnce } from './send.js'
+
+export interface ServerLimits {
+  /** The whole head: request line and headers; then 431. */
+  maxHeaderBytes: number
+  /** From the first byte of a head to its last; then 408. */
+  headersMs: number
+  /** Without a byte of a body that is being read; then 408 and the connection is closed. */
+  bodyIdleMs: number
+  /** Without a byte taken of a reply that is being written; then the connection is closed. */
+  stalledMs: number
+  /** Between two requests. Longer than the minute that proxies keep a connection, so that it is they who close it. */
+  keepAliveMs: number
+  linger: LingerLimits
+}
+
+export const defaultLimits: ServerLimits = {
+  maxHeaderBytes: 16 * 1024,
+  headersMs: 20_000,
+  bodyIdleMs: 60_000,
+  stalledMs: 10 * 60_000,
+  keepAliveMs: 75_000,
+  linger: defaultLingerLimits
+}
+
+/** What the server tells about its work. No query is ever in it: a ticket may be. */
+export type ServerEvent =
+  | {
+      kind: 'request'
+      method: string
+      path: string
+      /** 0 when the client was gone before there was a reply. */
+      status: number
+      /** Until the last byte of the reply was written. */
+      ms: number
+      address: string
+      /** Whether the reply is incomplete. */
+      aborted: boolean
+    }
+  /** A bug: `id` is what the client was told. */
+  | { kind: 'failure'; id: string; method: string; path: string; error: unknown }
+
+export interface ServerOptions<R extends string, A> {
+  routes: ReadonlyArray<Route<R, A>>
+  /** As `normaliseBase` gives it. */
+  base: string
+  /** Who sent the request, as far as this route wants to know; a refusal stops it. Called before the body is read. */
+  authorize(route: Route<R, A>, facts: RequestFacts): A | Promise<A>
+  /** Addresses and CIDR; asked at every request that came through a proxy. Garbage in it is ignored. */
+  trustedProxies(): readonly string[]
+  log(event: ServerEvent): void
+  /** Answers GET and HEAD where no route's path fits: the static files. */
+  fallback?(request: Request): Promise<Reply | undefined>
+  limits?: Partial<ServerLimits>
+}
+
+export interface HttpServer {
+  /** Refuses: 409 `address_in_use`, 400 `invalid_address`. Resolves with where it really listens (port 0: any). */
+  listen(options: { host: string; port: number }): Promise<{ host: string; port: number }>
+  /** Answers the connections of another server too: those of the owner's local socket. */
+  serve(server: NetServer): void
+  address(): { host: string; port: number } | undefined
+  /**
+   * Accepts nothing more, ends what is idle and what lasts, and waits for the replies in progress, at most `graceMs`;
+   * then breaks them off. May be called again with a shorter grace.
+   */
+  close(options: { graceMs: number }): Promise<void>
+}
+
+/** An HTTP/1.1 server for a table of routes. */
+export function createHttpServer<R extends string, A>(options: ServerOptions<R, A>): HttpServer {
+  const { base, authorize, log, fallback } = options
+  const limits = { ...defaultLimits, ...options.limits }
+  const router = createRouter(options.routes)
+  const addresses = createAddresses(options.trustedProxies)
+  const connections = createConnections()
+  const local = new WeakSet<Socket>()
+  const adopted: NetServer[] = []
+
+  const server = createServer({
+    maxHeaderSize: limits.maxHeaderBytes,
+    headersTimeout: limits.headersMs,
+    // Of the whole request, bodies included: an upload may take hours, only its silences are limited.
+    requestTimeout: 0,
+    connectionsCheckingInterval: Math.min(5_000, limits.headersMs),
+    keepAliveTimeout: limits.keepAliveMs,
+    keepAlive: true,
+    noDelay: true,
+    // Ours is answered with a JSON body, see checkHead.
+    requireHostHeader: false
+  })
+  // Set below, where something waits to be written, and by Node for the silence between two requests.
+  server.on('timeout', (socket: Socket) => connections.expire(socket))
+  server.on('connection', (socket: Socket) => connections.add(socket))
+  server.on('request', (request, response) => answer(request, response, false))
+  server.on('checkContinue', (request, response) => answer(request, response, true))
+  // RFC 9110 §10.1.1 lets a server ignore an expectation it does not know.
+  server.on('checkExpectation', (request, response) => answer(request, response, false))
+  server.on('clientError', (error, socket) => answerBrokenRequest(error, socket as Socket, connections))
+  server.on('connect', (_request, socket) => answerBrokenRequest(new Error('CONNECT'), socket as Socket, connections))
+
+  function answer(request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): void {
+    const exchange = new Exchange({ request, response, awaitsContinue, bodyIdleMs: limits.bodyIdleMs, client })
+    connections.enter(exchange)
+    try {
+      checkHead(request, exchange)
+      const reply = route(exchange)
+      const status = reply instanceof Promise ? undefined : sendAtOnce(exchange, reply, connections)
+      if (status === undefined) void answerLater(exchange, reply)
+      else end(exchange, status)
+      if (request.socket.writableLength > 0) request.socket.setTimeout(limits.stalledMs)
+    } catch (error) {
+      void answerLater(exchange, refuse(exchange, error))
+    }
+  }
+
+  async function answerLater(exchange: Exchange, coming: Reply | Promise<Reply>): Promise<void> {
+    // Writing to a client that has just gone is no error of ours; its going is noticed at the socket.
+    exchange.response.on('error', () => {})
+    exchange.request.socket.setTimeout(limits.stalledMs)
+    let status = 0
+    try {
+      const reply = coming instanceof Promise ? await coming.catch((error: unknown) => refuse(exchange, error)) : coming
+      status = await send(exchange, reply, { ...limits, isStopping: connections.isStopping, fail })
+    } catch (error) {
+      fail(exchange, error)
+      exchange.response.destroy()
+    }
+    end(exchange, status)
+  }
+
+  function end(exchange: Exchange, status: number): void {
+    connections.leave(exchange)
+    const { method, rawPath: path, startedAtMs, answeredAtMs } = exchange
+    const ms = (answeredAtMs ?? performance.now()) - startedAtMs
+    log({ kind: 'request', method, path, status, ms, address: exchange.client.address, aborted: answeredAtMs === undefined })
+  }
+
+  function refuse(exchange: Exchange, error: unknown): Reply {
+    return error instanceof Refusal ? refusalReply(error) : fail(exchange, error)
+  }
+
+  function route(exchange: Exchange): Reply | Promise<Reply> {
+    // The local operator does not know under which prefix the server runs.
+    const path = belowBase(base, exchange.rawPath) ?? (exchange.client.local ? exchange.rawPath : undefined)
+    if (path === undefined) throw nothingHere(exchange)
+    if (path === '') return toPanel(exchange)
+    exchange.belowPath = path
+    const match = router.match(exchange.method, path)
+    if (match.outcome === 'method') return answerMethod(exchange, match)
+    if (match.outcome === 'none') return fallBack(exchange)
+    exchange.params = match.params
+    if (match.route.cors) for (const name in corsHeaders) exchange.response.setHeader(name, corsHeaders[name] as string)
+    const actor = authorize(match.route, exchange)
+    if (actor instanceof Promise) return actor.then(actor => handle(match.route, exchange, actor))
+    return handle(match.route, exchange, actor)
+  }
+
+  function handle(row: Route<R, A>, exchange: Exchange, actor: A): Reply | Promise<Reply> {
+    exchange.actor = actor
+    return row.handle(exchange as Request<A>)
+  }
+
+  function answerMethod(exchange: Exchange, { allow, cors }: { allow: string; cors: string }): Reply {
+    const isPreflight = cors !== '' && (exchange.method as string) === 'OPTIONS'
+    return isPreflight ? preflightReply(cors) : methodReply(exchange.method, allow)
+  }
+
+  async function fallBack(exchange: Exchange): Promise<Reply> {
+    const isRead = exchange.method === 'GET' || exchange.method === 'HEAD'
+    const reply = isRead ? await fallback?.(exchange) : undefined
+    if (reply === undefined) throw nothingHere(exchange)
+    return reply
+  }
+
+  /** `/a` means `/a/`: relative addresses in the page need the slash. */
+  function toPanel(exchange: Exchange): Reply {
+    if (exchange.method !== 'GET' && exchange.method !== 'HEAD') throw nothingHere(exchange)
+    const search = exchange.search === '' ? '' : `?${exchange.search}`
+    return { kind: 'empty', status: 308, headers: { location: `${base}/${search}` } }
+  }
+
+  /** Tells the log about a bug, and the client under which id. */
+  function fail(exchange: Exchange, error: unknown): Extract<Reply, { kind: 'json' }> {
+    const id = randomBytes(6).toString('hex')
+    log({ kind: 'failure', id, method: exchange.method, path: exchange.rawPath, error })
+    return failureReply(id)
+  }
+
+  function client(socket: Socket, headers: IncomingHttpHeaders): ClientAddress {
+    return local.has(socket) ? localClient : addresses(socket.remoteAddress ?? '', headers)
+  }
+
+  const takeLocal = (socket: Socket): void => {
+    if (connections.isStopping) return void socket.destroy()
+    local.add(socket)
+    server.emit('connection', socket)
+  }
+
+  function address(): { host: string; port: number } | undefined {
+    const bound = server.address() as AddressInfo | null
+    return bound === null ? undefined : { host: bound.address, port: bound.port }
+  }
+
+  return {
+    address,
+    listen: ({ host, port }) =>
+      new Promise((resolve, reject) => {
+        const onError = (error: NodeJS.ErrnoException): void => reject(listenError(error, host, port))
+        server.once('error', onError)
+        server.listen({ host, port, backlog: 511 }, () => {
+          server.off('error', onError)
+          resolve(address() as { host: string; port: number })
+        })
+      }),
+    serve(other) {
+      adopted.push(other)
+      other.on('connection', takeLocal)
+    },
+    async close({ graceMs }) {
+      if (server.listening) server.close()
+      await connections.drain(graceMs)
+      for (const other of adopted) other.off('connection', takeLocal)
+    }
+  }
+}
+
+function nothingHere(exchange: Exchange): Refusal {
+  const path = exchange.rawPath.slice(0, 200)
+  return new Refusal('not_found', 'not_found', `Nothing is at this address: ${exchange.method} ${path}`)
+}
+
+function listenError(error: NodeJS.ErrnoException, host: string, port: number): Error {
+  const where = `${host}:${port}`
+  switch (error.code) {
+    case 'EADDRINUSE':
+      return new Refusal('conflict', 'address_in_use', `Cannot listen on ${where}: another program does`, { cause: error })
+    case 'EACCES':
+      return new Refusal('invalid', 'invalid_address', `Cannot listen on ${where}: the system does not permit this port`, {
+        field: '--port', cause: error
+      })
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return new Refusal('invalid', 'invalid_address', `Cannot listen on ${where}: this machine has no such address`, {
+        field: '--host', cause: error
+      })
+    default:
+      return error
+  }
+}
+
+/** How many addresses of peers are kept; they are few (one, behind a proxy), or somebody is playing. */
+const maxKnownPeers = 1000
+
+/**
+ * `clientAddress` under a list of trusted proxies that may change at any time. Requests that no proxy has touched are
+ * answered from what is known of their peer.
+ */
+function createAddresses(read: () => readonly string[]): (remote: string, headers: IncomingHttpHeaders) => ClientAddress {
+  let list = ''
+  let trusted: readonly Cidr[] = []
+  const direct = new Map<string, ClientAddress>()
+  return (remote, headers) => {
+    const now = read().join()
+    if (now !== list || direct.size > maxKnownPeers) {
+      list = now
+      trusted = now.split(',').flatMap(text => parseCidr(text) ?? [])
+      direct.clear()
+    }
+    const isDirect = headers['x-forwarded-for'] === undefined && headers['x-real-ip'] === undefined
+    const known = isDirect ? direct.get(remote) : undefined
+    if (known !== undefined) return known
+    const found = clientAddress({ remote, headers, trusted })
+    if (isDirect) direct.set(remote, Object.freeze(found))
+    return found
+  }
+}

@@ -1,0 +1,44 @@
+import type { ServerResponse } from 'node:http'
+import { Refusal } from '../base/refusal.js'
+import type { Sink } from './route.js'
+
+/** What a stream is written to: one response, and the signal that says its client is gone. */
+export interface SinkOptions {
+  response: ServerResponse
+  signal: AbortSignal
+  writeHead(): void
+}
+
+/** The refusal that a handler meets when nobody listens any more. No client ever sees it. */
+export function clientGone(): Refusal {
+  return new Refusal('invalid', 'aborted', 'The reply is incomplete: the client closed the connection')
+}
+
+/** A response as a `Sink`: the head goes with the first write, and a full buffer makes the writer wait. */
+export function createSink({ response, signal, writeHead }: SinkOptions): Sink {
+  let draining: Promise<void> | undefined
+
+  function drained(): Promise<void> {
+    draining ??= new Promise<void>((resolve, reject) => {
+      const settle = (): void => {
+        draining = undefined
+        response.off('drain', settle)
+        signal.removeEventListener('abort', settle)
+        if (signal.aborted) reject(signal.reason as Error)
+        else resolve()
+      }
+      response.on('drain', settle)
+      signal.addEventListener('abort', settle)
+    })
+    return draining
+  }
+
+  return {
+    signal,
+    async write(chunk) {
+      if (signal.aborted) throw signal.reason
+      if (!response.headersSent) writeHead()
+      if (!response.write(chunk)) await drained()
+    }
+  }
+}

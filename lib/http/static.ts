@@ -1,0 +1,163 @@
+import { createHash } from 'node:crypto'
+import { readFile, stat } from 'node:fs/promises'
+import { extname, join, sep } from 'node:path'
+import { promisify } from 'node:util'
+import { brotliCompress, constants, gzip } from 'node:zlib'
+import { wantedPart } from './conditional.js'
+import { contentType, isCompressible } from './content-types.js'
+import type { Headers } from './reply.js'
+import type { Reply, Request } from './route.js'
+
+export interface StaticOptions {
+  /** As `normaliseBase` gives it; written into the page's `<base href="/">`. */
+  base: string
+  /** Paths under which an unknown address is an error, never the page. */
+  except?: readonly string[]
+}
+
+/** Answers GET and HEAD from a directory; undefined when nothing is there. */
+export type Static = (request: Pick<Request, 'path' | 'headers' | 'method'>) => Promise<Reply | undefined>
+
+/** Larger files are sent from the disk, uncompressed. */
+const maxCachedBytes = 2 * 1024 * 1024
+/** All files and their compressed forms together; past it the cache begins anew. */
+const maxCacheBytes = 64 * 1024 * 1024
+/** Below it, the saving does not pay for the header. */
+const minCompressBytes = 1024
+
+/** Nothing but what this server itself sent runs or is shown, and nothing leaves for elsewhere. */
+const policyHeaders: Headers = {
+  'content-security-policy': [
+    "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data: blob:", "connect-src 'self'",
+    "font-src 'self'", "form-action 'self'", "base-uri 'self'", "frame-ancestors 'none'"
+  ].join('; '),
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  // Names do not change with content, so every use is checked; the answer is mostly a 304.
+  'cache-control': 'no-cache'
+}
+
+type Coding = 'br' | 'gzip' | 'identity'
+
+/** A file in memory, as long as the one on disk is the same. */
+interface Asset {
+  mtimeMs: number
+  size: number
+  type: string
+  tag: string
+  codings: Partial<Record<Coding, Promise<Buffer>>>
+}
+
+/**
+ * The files of a directory that is ours (the panel): from memory, compressed once, with strong ETags of their content.
+ * An address without file extension that a browser opens is one of the page's own, and gets `index.html` (§4.1).
+ */
+export function createStatic(directory: string, { base, except = [] }: StaticOptions): Static {
+  const cache = createCache()
+
+  async function send(name: string, request: Pick<Request, 'headers'>): Promise<Reply | undefined> {
+    const path = join(directory, name)
+    const found = await stat(path).catch(() => undefined)
+    if (found === undefined || !found.isFile()) return undefined
+    if (found.size > maxCachedBytes) return { kind: 'file', path, headers: policyHeaders }
+    const asset = await cache.find(path, found, bytes => (name === 'index.html' ? withBase(bytes, base) : bytes))
+    return await assetReply(asset, cache, request)
+  }
+
+  return async request => {
+    const name = fileName(request.path)
+    if (name === undefined) return undefined
+    const reply = await send(name === '' ? 'index.html' : name, request)
+    if (reply !== undefined) return reply
+    const isPage = extname(name) === '' && (request.headers.accept ?? '').includes('text/html')
+    const isExcepted = except.some(prefix => request.path === prefix || request.path.startsWith(`${prefix}/`))
+    return isPage && !isExcepted ? await send('index.html', request) : undefined
+  }
+}
+
+/** The path as a name below the directory; undefined for one that could lead elsewhere, or to a hidden file. */
+function fileName(path: string): string | undefined {
+  const segments = path.slice(1).split('/')
+  const isPlain = segments.every(segment => !segment.startsWith('.') && !/[\\/:\0]/.test(segment))
+  return isPlain ? segments.join(sep) : undefined
+}
+
+/** Relative addresses in the page are relative to the base, whatever page of it is open. */
+function withBase(bytes: Buffer, base: string): Buffer {
+  return Buffer.from(bytes.toString('utf8').replace('<base href="/">', `<base href="${base}/">`))
+}
+
+async function assetReply(asset: Asset, cache: Cache, { headers }: Pick<Request, 'headers'>): Promise<Reply> {
+  const coding = isCompressible(asset.type) && asset.size >= minCompressBytes ? chooseCoding(headers['accept-encoding']) : 'identity'
+  const body = await cache.encode(asset, coding)
+  const etag = coding === 'identity' ? `"${asset.tag}"` : `"${asset.tag}-${coding}"`
+  const all: Headers = { ...policyHeaders, 'content-type': asset.type, etag, vary: 'accept-encoding', 'accept-ranges': 'bytes' }
+  if (coding !== 'identity') all['content-encoding'] = coding
+  const wanted = wantedPart(headers, { etag, modifiedMs: asset.mtimeMs, bytes: body.length })
+  switch (wanted.outcome) {
+    case 'unchanged':
+      return { kind: 'empty', status: 304, headers: all }
+    case 'unsatisfiable':
+      return { kind: 'empty', status: 416, headers: { ...all, 'content-range': `bytes */${body.length}` } }
+    case 'part':
+      all['content-range'] = `bytes ${wanted.from}-${wanted.to}/${body.length}`
+      return { kind: 'bytes', status: 206, body: body.subarray(wanted.from, wanted.to + 1), headers: all }
+    case 'all':
+      return { kind: 'bytes', status: 200, body, headers: all }
+  }
+}
+
+/** RFC 9110 §12.5.3, as far as it matters here: the best of what is accepted, `q=0` being a refusal. */
+function chooseCoding(accept: string | string[] | undefined): Coding {
+  const text = String(accept ?? '')
+  const accepts = (coding: string): boolean => {
+    const found = new RegExp(`(?:^|,)\\s*${coding}\\s*(?:;\\s*q=([\\d.]+))?\\s*(?:,|$)`, 'i').exec(text)
+    return found !== null && Number(found[1] ?? 1) > 0
+  }
+  return accepts('br') ? 'br' : accepts('gzip') ? 'gzip' : 'identity'
+}
+
+interface Cache {
+  find(path: string, found: { mtimeMs: number; size: number }, change: (bytes: Buffer) => Buffer): Promise<Asset>
+  encode(asset: Asset, coding: Coding): Promise<Buffer>
+}
+
+function createCache(): Cache {
+  const assets = new Map<string, Asset>()
+  let bytes = 0
+
+  function count(added: number): void {
+    bytes += added
+    if (bytes <= maxCacheBytes) return
+    assets.clear()
+    bytes = 0
+  }
+
+  return {
+    async find(path, { mtimeMs, size }, change) {
+      const known = assets.get(path)
+      if (known !== undefined && known.mtimeMs === mtimeMs && known.size === size) return known
+      const content = change(await readFile(path))
+      const tag = createHash('sha256').update(content).digest('base64url').slice(0, 22)
+      const asset = { mtimeMs, size, type: contentType(path), tag, codings: { identity: Promise.resolve(content) } }
+      assets.set(path, asset)
+      count(content.length)
+      return asset
+    },
+    async encode(asset, coding) {
+      const known = asset.codings[coding]
+      if (known !== undefined) return await known
+      const plain = await (asset.codings.identity as Promise<Buffer>)
+      const made = compress[coding](plain)
+      asset.codings[coding] = made
+      count((await made).length)
+      return await made
+    }
+  }
+}
+
+const compress: Record<Coding, (bytes: Buffer) => Promise<Buffer>> = {
+  br: bytes => promisify(brotliCompress)(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }),
+  gzip: bytes => promisify(gzip)(bytes, { level: 9 }),
+  identity: async bytes => bytes
+}

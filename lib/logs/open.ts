@@ -1,0 +1,135 @@
+/*
+ * The one way to a log file. Links are resolved first, both names are held against the deny list, and the file that was
+ * really opened is asked once more where it lies: a link may be turned between looking and opening.
+ */
+import { constants } from 'node:fs'
+import { open, readlink, realpath, stat, type FileHandle } from 'node:fs/promises'
+import { basename, dirname, join, resolve as resolvePath } from 'node:path'
+import { Refusal } from '../base/refusal.js'
+import type { Deny } from './deny.js'
+
+/** A log file, open for reading; whoever gets it closes it. */
+export interface OpenedLog {
+  handle: FileHandle
+  /** Where links lead. */
+  path: string
+  size: number
+  mtimeMs: number
+  /** Which file it is, whatever its name. */
+  identity: string
+}
+
+export interface OpenLog {
+  /**
+   * Refuses: 403 `denied_path`, `not_readable`; 400 `not_a_file`; 404 `file_missing`; 503 `file_unreachable`. `field`
+   * is what the refusals name.
+   */
+  (filePath: string, field?: string): Promise<OpenedLog>
+}
+
+/** Files that must not be reached by another name either: hard links. */
+export interface Guarded {
+  deny: Deny
+  /** Paths whose files are shut by whatever name they are asked for. */
+  secrets: readonly string[]
+}
+
+// Non-blocking: a FIFO would wait for its writer. The resolved path has no links left, so none is followed.
+const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0)
+
+export function createOpenLog({ deny, secrets }: Guarded): OpenLog {
+  function check(path: string, asked: string, field: string): void {
+    const reason = deny(path)
+    if (reason === null) return
+    const leads = path === asked ? `"${asked}"` : `"${asked}" leads to "${path}":`
+    throw new Refusal('forbidden', 'denied_path', `${leads} may not be read as a log: ${reason}`, { field })
+  }
+
+  async function checkHardLinks(identity: string, asked: string, field: string): Promise<void> {
+    for (const secret of secrets) {
+      const stats = await stat(secret, { bigint: true }).catch(() => null)
+      if (stats === null || identityOf(stats) !== identity) continue
+      throw new Refusal('forbidden', 'denied_path', `"${asked}" may not be read as a log: it is a link to "${secret}"`,
+        { field })
+    }
+  }
+
+  return async (asked, field = 'filePath') => {
+    check(asked, asked, field)
+    const path = await resolve(asked, place => check(place, asked, field)).catch(error => { throw explain(error, asked, field) })
+    check(path, asked, field)
+    const handle = await open(path, flags).catch(error => { throw explain(error, asked, field) })
+    try {
+      check(await placeOf(handle, path), asked, field)
+      const stats = await handle.stat({ bigint: true })
+      if (!stats.isFile()) throw notAFile(asked, field)
+      const identity = identityOf(stats)
+      if (stats.nlink > 1n) await checkHardLinks(identity, asked, field)
+      return { handle, path, size: Number(stats.size), mtimeMs: Number(stats.mtimeMs), identity }
+    } catch (error) {
+      await handle.close()
+      throw error
+    }
+  }
+}
+
+/** Which file stands behind a name now, or null. Numbers of inodes exceed what a double holds on some file systems. */
+export function identityOf({ dev, ino }: { dev: bigint; ino: bigint }): string {
+  return `${dev}:${ino}`
+}
+
+/** The real path. Where the file is missing, the longest part that exists is looked at as well. */
+async function resolve(path: string, look: (place: string) => void): Promise<string> {
+  try {
+    return await realpath(path)
+  } catch (error) {
+    const parent = await realpath(dirname(path)).catch(() => null)
+    if (parent !== null) look(join(parent, basename(path)))
+    const target = await readlink(path).catch(() => null)
+    if (target !== null) look(resolvePath(dirname(path), target))
+    throw error
+  }
+}
+
+async function placeOf(handle: FileHandle, path: string): Promise<string> {
+  if (process.platform !== 'linux') return path
+  const place = await readlink(`/proc/self/fd/${handle.fd}`).catch(() => path)
+  return place.endsWith(' (deleted)') ? path : place
+}
+
+function notAFile(path: string, field: string): Refusal {
+  return new Refusal('invalid', 'not_a_file', `"${path}" cannot be read as a log: it is not a file`, { field })
+}
+
+function explain(error: NodeJS.ErrnoException, path: string, field: string): Error {
+  const details = { field, cause: error }
+  switch (error.code) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return new Refusal('not_found', 'file_missing', `"${path}" does not exist`, details)
+    case 'EACCES':
+    case 'EPERM':
+      return new Refusal('forbidden', 'not_readable', `"${path}" cannot be read: svc has no right to`, details)
+    case 'ENXIO':
+    case 'ENODEV':
+      return notAFile(path, field)
+    case 'ELOOP':
+      return new Refusal('invalid', 'invalid_field', `"${path}" cannot be read: its links lead in a circle`, details)
+    case 'ENAMETOOLONG':
+      return new Refusal('invalid', 'invalid_field', `${field} is too long for the file system`, details)
+    case 'EIO':
+    case 'ESTALE':
+    case 'ETIMEDOUT':
+      return new Refusal('unavailable', 'file_unreachable', `"${path}" cannot be read: ${error.message}`, details)
+    default:
+      return error
+  }
+}
+
+/** What stands behind a name now, links followed; null: nothing. */
+export async function identityAt(path: string): Promise<{ identity: string; key: string } | null> {
+  const stats = await stat(path, { bigint: true }).catch(() => null)
+  if (stats === null) return null
+  const identity = identityOf(stats)
+  return { identity, key: `${identity} ${stats.size} ${Number(stats.mtimeMs)}` }
+}

@@ -1,0 +1,161 @@
+/*
+ * One part of a log, searched. A part is a range of bytes: the lines that begin in it are its own, wherever they end,
+ * so parts can be searched by whoever comes first and no line is searched twice. A line that has no end within
+ * `maxLineBytes` after the part is cut there, and what follows is taken for a line of the next part: so a file without
+ * a newline is searched in pieces, in bounded memory.
+ */
+import { readSync } from 'node:fs'
+import type { Scanner } from './scan.js'
+import { cutAfter, cutBefore, lineText, newline } from './text.js'
+
+export interface FoundHit {
+  offset: number
+  /** Where the line ends, with its newline. */
+  end: number
+  text: string
+  before: string[]
+  after: string[]
+}
+
+export interface BlockSearch {
+  /** Searches the lines that begin from `from` up to `to`, at most `blockBytes` apart; at most `maxHits` hits. */
+  search(from: number, to: number, maxHits: number): FoundHit[]
+}
+
+export const blockBytes = 1024 * 1024
+/** Equal to a block: the next part looks as far for the end of a line as the one before it did. */
+const maxLineBytes = blockBytes
+/** Read beyond a block at first: the end of most lines. */
+const nearBytes = 16 * 1024
+/** Of a line, in a hit. */
+const maxTextBytes = 16 * 1024
+/** Shown before the match in a line that is cut. */
+const leadBytes = 1024
+/** Read to find the lines around a hit that lie outside of its block. */
+const maxContextBytes = 256 * 1024
+
+export function createBlockSearch(
+  { fd, size, scanner, context }: { fd: number; size: number; scanner: Scanner; context: number }
+): BlockSearch {
+  // One byte before the block, which tells whether a line begins with it.
+  const buffer = Buffer.allocUnsafeSlow(1 + blockBytes + maxLineBytes)
+  let base = 0
+  let filled = 0
+
+  function fill(upTo: number): void {
+    const wanted = Math.min(upTo, size, base + buffer.length) - base
+    while (filled < wanted) {
+      const count = readSync(fd, buffer, filled, wanted - filled, base + filled)
+      if (count === 0) return
+      filled += count
+    }
+  }
+
+  /** Where, in the buffer, the line ends that goes on at `at`; undefined: not in reach. */
+  function lineEndFrom(at: number, reach: number): number | undefined {
+    const found = buffer.subarray(0, Math.min(filled, reach)).indexOf(newline, at)
+    return found === -1 ? undefined : found + 1
+  }
+
+  function load(from: number, to: number): { start: number; end: number } {
+    base = Math.max(0, from - 1)
+    filled = 0
+    fill(to + nearBytes)
+    const first = from - base
+    const last = to - base
+    const reach = last + maxLineBytes
+    let end = lineEndFrom(last - 1, reach)
+    if (end === undefined && base + filled < size) {
+      fill(base + reach)
+      end = lineEndFrom(last - 1, reach)
+    }
+    const isFirst = from === 0 || buffer[0] === newline
+    // As far as the part before this one has looked.
+    const isAtEnd = base + filled >= size
+    const endOfFile = (at: number): number | undefined => (isAtEnd && filled - at <= maxLineBytes ? filled : undefined)
+    const start = isFirst ? first : lineEndFrom(first, first + maxLineBytes) ?? endOfFile(first) ?? first
+    return { start, end: end ?? endOfFile(last) ?? Math.min(last, filled) }
+  }
+
+  function around(from: number, to: number): { bytes: Buffer; start: number } {
+    const bytes = Buffer.allocUnsafe(to - from)
+    let read = 0
+    while (read < bytes.length) {
+      const count = readSync(fd, bytes, read, bytes.length - read, from + read)
+      if (count === 0) break
+      read += count
+    }
+    return { bytes: bytes.subarray(0, read), start: from }
+  }
+
+  /** Up to `context` lines that end at `at` in `bytes`; null: `bytes` begins too late to tell. */
+  function linesBefore(bytes: Buffer, at: number, isWhole: boolean): string[] | null {
+    const lines: string[] = []
+    for (let end = at; lines.length < context && end > 0;) {
+      const start = end === 1 ? 0 : bytes.lastIndexOf(newline, end - 2) + 1
+      if (start === 0 && !isWhole) return null
+      lines.unshift(cutText(bytes, start, end - 1, start))
+      end = start
+    }
+    return lines.length < context && !isWhole ? null : lines
+  }
+
+  function linesAfter(bytes: Buffer, at: number, isWhole: boolean): string[] | null {
+    const lines: string[] = []
+    for (let start = at; lines.length < context && start < bytes.length;) {
+      const found = bytes.indexOf(newline, start)
+      if (found === -1 && !isWhole) return null
+      const end = found === -1 ? bytes.length : found
+      lines.push(cutText(bytes, start, end, start))
+      start = end + 1
+    }
+    return lines.length < context && !isWhole ? null : lines
+  }
+
+  function before(lineStart: number): string[] {
+    const near = linesBefore(buffer.subarray(0, filled), lineStart, base === 0)
+    if (near !== null) return near
+    const offset = base + lineStart
+    const { bytes, start } = around(Math.max(0, offset - maxContextBytes), offset)
+    // What is out of reach is left out, but for the part of it that is there.
+    return linesBefore(bytes, bytes.length, start === 0) ?? linesBefore(bytes, bytes.length, true) ?? []
+  }
+
+  function after(lineEnd: number): string[] {
+    const isAtEnd = base + filled >= size
+    const near = linesAfter(buffer.subarray(0, filled), lineEnd, isAtEnd)
+    if (near !== null) return near
+    const offset = base + lineEnd
+    const { bytes } = around(offset, Math.min(size, offset + maxContextBytes))
+    return linesAfter(bytes, 0, true) ?? []
+  }
+
+  return {
+    search(from, to, maxHits) {
+      const { start, end } = load(from, to)
+      const hits: FoundHit[] = []
+      if (start >= end) return hits
+      const bytes = buffer.subarray(start, end)
+      scanner.scan(bytes, (lineStart, lineEnd, matchAt) => {
+        const afterLine = start + Math.min(lineEnd + 1, bytes.length)
+        hits.push({
+          offset: base + start + lineStart,
+          end: base + afterLine,
+          text: cutText(bytes, lineStart, lineEnd, matchAt),
+          before: context === 0 ? [] : before(start + lineStart),
+          after: context === 0 ? [] : after(afterLine)
+        })
+        return hits.length < maxHits
+      })
+      return hits
+    }
+  }
+}
+
+/** A line's text; of a very long one, the part around the match. */
+function cutText(bytes: Buffer, start: number, end: number, matchAt: number): string {
+  if (end - start <= maxTextBytes) return lineText(bytes, start, end)
+  const isNear = matchAt - start < maxTextBytes - leadBytes
+  const from = isNear ? start : cutAfter(bytes, matchAt - leadBytes)
+  return lineText(bytes, from, cutBefore(bytes, Math.min(end, from + maxTextBytes)))
+}

@@ -1,0 +1,90 @@
+import type { Clock } from '../base/clock.js'
+import type { LogSource, LogSourceMeta, LogWindow } from '../model/log-source.js'
+import { contentsOf } from './contents.js'
+import type { InflatedFiles } from './inflated.js'
+import type { OpenLog } from './open.js'
+import type { SearchEvent, SearchQuery, Searches } from './search.js'
+import { followLog, type TailEvent } from './tail.js'
+import type { FileWatcher } from './watch.js'
+import { readWindow, type Direction } from './window.js'
+
+export interface RangeQuery {
+  direction: Direction
+  /** Undefined: the end of the file; of `forward`, its start. */
+  offset: number | undefined
+  sizeBytes: number
+  signal: AbortSignal
+}
+
+/** Looking into the files of log sources (§4.9). All of it refuses what `OpenLog` refuses. */
+export interface LogViewer {
+  meta(source: LogSource, signal: AbortSignal): Promise<LogSourceMeta>
+  range(source: LogSource, query: RangeQuery): Promise<LogWindow>
+  /** Opens the file and closes it, for what it refuses. */
+  check(source: LogSource): Promise<void>
+  follow(
+    source: LogSource,
+    options: { tailLines: number; signal: AbortSignal },
+    emit: (event: TailEvent) => Promise<void>
+  ): Promise<void>
+  search(
+    source: LogSource,
+    query: SearchQuery & { signal: AbortSignal },
+    emit: (event: SearchEvent) => Promise<void>
+  ): Promise<void>
+  /** Stops watching, searching, and lets go of inflated files. */
+  close(): Promise<void>
+}
+
+interface Needs {
+  openLog: OpenLog
+  inflated: InflatedFiles
+  watcher: FileWatcher
+  searches: Searches
+  clock: Clock
+}
+
+export function createLogViewer(needs: Needs): LogViewer {
+  const { openLog, inflated, watcher, searches } = needs
+
+  return {
+    async meta({ id, label, filePath, kind }, signal) {
+      const log = await openLog(filePath)
+      const contents = await contentsOf(log, inflated, signal)
+      await contents.release()
+      return { id, label, filePath, resolvedPath: log.path, kind, size: contents.size }
+    },
+
+    async range({ filePath }, { direction, offset, sizeBytes, signal }) {
+      const contents = await contentsOf(await openLog(filePath), inflated, signal)
+      try {
+        const place = offset ?? (direction === 'forward' ? 0 : contents.size)
+        return await readWindow(contents.handle, contents.size, { direction, offset: place, sizeBytes })
+      } finally {
+        await contents.release()
+      }
+    },
+
+    async check({ filePath }) {
+      const { handle } = await openLog(filePath)
+      await handle.close()
+    },
+
+    follow: ({ filePath }, options, emit) => followLog(needs, { filePath, ...options }, emit),
+
+    async search({ filePath }, query, emit) {
+      const contents = await contentsOf(await openLog(filePath), inflated, query.signal)
+      try {
+        await searches.run(contents, query, emit)
+      } finally {
+        await contents.release()
+      }
+    },
+
+    async close() {
+      watcher.close()
+      await searches.close()
+      await inflated.close()
+    }
+  }
+}

@@ -1,0 +1,190 @@
+import { realpathSync } from 'node:fs'
+import type { ApiNeeds } from '../api/routes.js'
+import { createRecords } from '../api/records.js'
+import type { AdminToken } from '../auth/admin-token.js'
+import { createAllowList } from '../auth/allow-list.js'
+import { createAudit } from '../auth/audit.js'
+import { createBearer } from '../auth/bearer.js'
+import type { Bearer } from '../auth/bearer.js'
+import { createLockout } from '../auth/lockout.js'
+import { createTickets } from '../auth/tickets.js'
+import type { Clock } from '../base/clock.js'
+import type { Ids } from '../base/ids.js'
+import type { Environment, Home } from '../config/home.js'
+import { createDeployer } from '../deploy/deployer.js'
+import type { Deployer } from '../deploy/deployer.js'
+import { createCollector, maxOverviewDays } from '../notify/collector.js'
+import { createRateLimit } from '../notify/rate-limit.js'
+import { createWebhook } from '../notify/webhook.js'
+import type { Webhook } from '../notify/webhook.js'
+import { createDeny } from '../logs/deny.js'
+import { createInflatedFiles } from '../logs/inflated.js'
+import { createOpenLog } from '../logs/open.js'
+import { createSearches } from '../logs/search.js'
+import { createLogSources } from '../logs/sources.js'
+import { createLogViewer } from '../logs/viewer.js'
+import type { LogViewer } from '../logs/viewer.js'
+import { createFileWatcher } from '../logs/watch.js'
+import { logKinds } from '../model/log-source.js'
+import type { LogSource } from '../model/log-source.js'
+import { applyToProjects } from '../projects/bulk.js'
+import { createLabels } from '../projects/labels.js'
+import { createProjects } from '../projects/projects.js'
+import { recentScripts } from '../projects/recent-scripts.js'
+import type { Store } from '../store/database.js'
+import { listAudit } from '../store/tables/audit.js'
+import { countDeployments, findDeployment, listDeployments } from '../store/tables/deployments.js'
+import { findLogSource, insertLogSource, listLogSources, updateLogSource } from '../store/tables/log-sources.js'
+import { findProject, findProjectByToken } from '../store/tables/projects.js'
+import { createCpuMeter } from '../system/cpu.js'
+import { createHealth } from '../system/health.js'
+import { createPlaces } from '../system/places.js'
+import { createPm2 } from '../system/pm2.js'
+import { createResources } from '../system/resources.js'
+import { createSearch } from '../system/search.js'
+import { createSettings, settingRows } from '../system/settings.js'
+import type { Settings } from '../system/settings.js'
+import { createStorage } from '../system/storage.js'
+import { createStats } from '../system/stats.js'
+import { readStatus } from '../system/status.js'
+import type { LogSourceTable } from '../transfer/needs.js'
+import type { LogSourceRecord } from '../transfer/package.js'
+import { createTransfer } from '../transfer/transfer.js'
+
+export interface World {
+  store: Store
+  home: Home
+  clock: Clock
+  ids: Ids
+  /** What scripts inherit, without its secrets. */
+  environment: Environment
+  version: string
+  /** What an operator should see: our own faults. */
+  log(message: string, error?: unknown): void
+}
+
+export interface Services {
+  settings: Settings
+  deployer: Deployer
+  webhook: Webhook
+  bearer: Bearer
+  logViewer: LogViewer
+  /** What the API's handlers need of all of them. */
+  api: ApiNeeds
+}
+
+/** Deployments searched for scripts that ran. */
+const searchedForScripts = 200
+
+/** Builds every service; each gets what it needs of another as the small interface it declares. */
+export function createServices(world: World, admin: AdminToken): Services {
+  const { store, home, clock, ids, environment, version, log } = world
+  const startedAtMs = clock.now()
+  const audit = createAudit({ store, clock, ids, onError: error => log('An audit entry could not be kept', error) })
+  const settings = createSettings({ store, audit })
+  const webhook = createWebhook({ settings, audit: audit.record, clock, ids, version, log })
+  const deployer = createDeployer({
+    store,
+    home,
+    clock,
+    ids,
+    settings,
+    environment,
+    audit: event => void audit.record(event),
+    notify: webhook.notify,
+    log
+  })
+  const projects = createProjects({ store, clock, ids, audit, home: home.directory, deployments: deployer })
+  const tickets = createTickets({ clock, ids })
+  const bearer = createBearer({
+    admin,
+    tickets,
+    projectOf: token => findProjectByToken(store, token),
+    globalToken: () => settings.text('global_deploy_token'),
+    allowList: createAllowList({ allowed: () => settings.list('allowed_ips') })
+  })
+  const deny = createDeny(namesOf(home.directory))
+  const openLog = createOpenLog({ deny, secrets: [home.configFile, home.database] })
+  const logSources = createLogSources({
+    store, clock, ids, audit, openLog, checkProject: id => void projects.get(id)
+  })
+  const logViewer = createLogViewer({
+    openLog, clock, inflated: createInflatedFiles({ tmp: home.tmp }), watcher: createFileWatcher(), searches: createSearches()
+  })
+  const transfer = createTransfer({
+    store, home, clock, ids, version, audit, settings, deployments: deployer, logSources: logSourceTable
+  })
+  const records = createRecords({ findDeployment: id => findDeployment(store, id), deployer })
+  const health = createHealth({ store, clock, version, startedAtMs, home })
+  const disk = async () => (await health.detail()).disk
+  const storage = createStorage({ store, home, retention: deployer, disk, audit })
+
+  return {
+    settings,
+    deployer,
+    webhook,
+    bearer,
+    logViewer,
+    api: {
+      auth: { admin, lockout: createLockout({ clock }), tickets, audit },
+      projects: {
+        projects,
+        bulk: (action, chosen, actor) => applyToProjects(projects, { action, ids: chosen, actor }),
+        recentScripts(projectId) {
+          projects.get(projectId)
+          return recentScripts(listDeployments(store, { projectId, status: 'success', limit: searchedForScripts }))
+        }
+      },
+      categories: createLabels('category', { store, clock, ids, audit }),
+      tags: createLabels('tag', { store, clock, ids, audit }),
+      files: { projects },
+      upload: { deployer, findProject: id => findProject(store, id), settings },
+      deployments: { deployer, records },
+      logs: {
+        records,
+        deployer,
+        deployments: {
+          list: query => listDeployments(store, query),
+          count: query => countDeployments(store, query)
+        }
+      },
+      settings: { settings, webhook, status: () => readStatus(store, { version, uptimeMs: clock.now() - startedAtMs }) },
+      health: { health },
+      audit: { listAudit: query => listAudit(store, query) },
+      storage: { storage },
+      telemetry: {
+        collector: createCollector({ store, clock }),
+        maxDays: maxOverviewDays,
+        reports: createRateLimit({ clock, perKey: 30, ofAll: 600 }),
+        overviews: createRateLimit({ clock, perKey: 30, ofAll: 120 })
+      },
+
+      system: { resources: createResources({ clock, cpu: createCpuMeter(), directory: home.directory }) },
+      pm2: { pm2: createPm2({ clock, environment }), projects },
+      stats: { stats: createStats({ store, clock }), projects },
+      search: { search: createSearch({ store, settings: settingRows }) },
+      fs: { places: createPlaces({ isDenied: path => deny(path) !== null }) },
+
+      logSources: { sources: logSources, viewer: logViewer },
+
+      migration: { transfer, deployer, clock }
+    }
+  }
+}
+
+/** A directory by the name it was given and by the one it has. */
+function namesOf(directory: string): string[] {
+  return [...new Set([directory, realpathSync(directory)])]
+}
+
+/** Log sources as packages carry them; a kind that is not known here is read as plain lines. */
+const logSourceTable: LogSourceTable = {
+  list: listLogSources,
+  find: findLogSource,
+  insert: (tx, source) => insertLogSource(tx, ofKnownKind(source)),
+  replace: (tx, source) => void updateLogSource(tx, source.id, ofKnownKind(source))
+}
+
+function ofKnownKind(source: LogSourceRecord): LogSource {
+  return { ...source, kind: logKinds.find(kind => kind === source.kind) ?? 'plain' }
+}

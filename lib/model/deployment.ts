@@ -1,0 +1,70 @@
+/** States of a deployment (§3; decided: `queued` and `running` while it goes on). */
+export type DeploymentStatus = 'queued' | 'running' | 'success' | 'failed'
+export type FinalStatus = 'success' | 'failed'
+
+/** What a record says started it (§2.2). */
+export type TriggerSource = 'cli' | 'rollback'
+
+/** What a notification says caused it (§6.5). */
+export type NotificationTrigger = 'cli' | 'rollback' | 'async_post_deploy' | 'manual'
+export type EventKey = 'deploy_success' | 'deploy_failure'
+
+/** The steps of one upload, in the order of §3. */
+export const stepNames = ['store', 'target', 'preDeploy', 'extract', 'postDeploy', 'cleanup'] as const
+export type StepName = (typeof stepNames)[number]
+
+export interface DeploymentStep {
+  name: StepName
+  status: 'running' | 'success' | 'failed' | 'skipped'
+  startedAt: string
+  endedAt: string | null
+  /** Of a script; absent elsewhere. */
+  exitCode?: number | null
+}
+
+/** A script that really ran, and where it came from. */
+export interface RanScript {
+  step: 'preDeploy' | 'postDeploy'
+  source: 'platform' | 'client'
+  script: string
+  async: boolean
+}
+
+/** A deployment record as it is stored: all but the output, which is a file of its own. Unknown yet: null. */
+export interface DeploymentRow {
+  id: string
+  projectId: string
+  projectName: string
+  status: DeploymentStatus
+  triggerSource: TriggerSource
+  startTime: string
+  endTime: string | null
+  /** Seconds with the suffix `s`. */
+  duration: string | null
+  rollbackOf: string | null
+  message: string | null
+  env: string
+  hasArtifact: boolean
+  archiveBytes: number | null
+  archiveSha256: string | null
+  fileCount: number | null
+  errorMessage: string | null
+  actorIp: string | null
+  steps: DeploymentStep[]
+  scripts: RanScript[]
+}
+
+/** The record as the API answers it (§2.2). */
+export interface Deployment extends DeploymentRow {
+  output: string
+  /** Only where the head of `output` was cut. */
+  outputTruncated?: boolean
+}
+
+/** One line of a deployment's output: when it came, and the bare text without a newline. */
+export interface OutputLine {
+  at: string
+  text: string
+}
+
+export const maxMessageLength = 500

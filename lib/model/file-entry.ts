@@ -1,0 +1,15 @@
+/** One entry of a directory listing (§2.3). */
+export interface FileEntry {
+  name: string
+  /** Relative to deployPath, `/` between segments. */
+  path: string
+  isDir: boolean
+  /** Bytes; 0 for directories. */
+  size: number
+  mtime: string
+}
+
+/** A file's preview (§2.4). */
+export type FileContent =
+  | { type: 'text'; content: string; language: string }
+  | { type: 'binary'; size: number; message: string }

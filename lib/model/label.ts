@@ -1,0 +1,16 @@
+/** The colours of categories and tags (§2.6). */
+export const labelColors = ['blue', 'green', 'yellow', 'purple', 'pink', 'cyan', 'gray'] as const
+export type LabelColor = (typeof labelColors)[number]
+
+/** A category (a project has at most one) or a tag (a project may have many): the same record (§2.6). */
+export interface Label {
+  id: string
+  name: string
+  color: LabelColor
+  sortOrder: number
+  projectCount: number
+  createdAt: string
+  updatedAt: string
+}
+
+export type LabelKind = 'category' | 'tag'

@@ -1,0 +1,30 @@
+/** Last deployment's state, or `idle` where there was none (§2.1; decided: the value set). */
+export type ProjectStatus = 'idle' | 'running' | 'success' | 'failed'
+
+/** A project as it is stored and as the API answers it (§2.1). */
+export interface Project {
+  id: string
+  name: string
+  description: string
+  /** Absolute, normalised directory on the server. */
+  deployPath: string
+  /** Project-specific deploy token: a secret. */
+  token: string
+  /** Empty: none. When set it takes precedence over any client-provided script. */
+  preDeployScript: string
+  postDeployScript: string
+  postDeployAsync: boolean
+  /** null: follow the setting `allow_client_scripts`. */
+  allowClientScripts: boolean | null
+  env: string
+  categoryId: string | null
+  pm2AppName: string | null
+  pinned: boolean
+  tagIds: string[]
+  status: ProjectStatus
+  lastDeployAt: string | null
+  createdAt: string
+  updatedAt: string
+}
+
+export const defaultEnv = 'production'

@@ -1,0 +1,303 @@
+/*
+ * A child process in a process group of its own: its lines in order of arrival, and one recorded reason for its end.
+ *
+ * Order. Two pipes reorder: which of them is read first is chance. Node offers no way to give a child the same pipe
+ * twice, so a script (see scriptCommand) joins stderr to stdout itself before its first line runs: one pipe, exact
+ * order. Any other command keeps two pipes: each in order, lines never mixed within a line.
+ *
+ * Backpressure. While a promise that onLine returned is pending the pipe is not read, it fills, and the child waits in
+ * its write: memory stays at one chunk however much is printed.
+ *
+ * The end. A command is over when its own process exits, not when its pipe closes: a daemon it left behind may hold the
+ * pipe for years. What was written before the exit is in the pipe by then; it is read, for a bounded time, and then the
+ * pipe is let go: still read, so that the daemon does not die of SIGPIPE, but thrown away, and holding nothing open.
+ *
+ * Stopping (timeout, cancel) means the whole group: SIGTERM, and SIGKILL for whoever is left after the grace. The first
+ * reason wins. A daemon left behind by a command that ended by itself is left alone.
+ */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { readFile, readdir, stat } from 'node:fs/promises'
+import type { Readable } from 'node:stream'
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
+import { createLineSplitter } from '../base/lines.js'
+
+export type EndReason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'spawn_failed'
+
+/** How a child ended. Of one that was stopped, `exitCode` and `signal` say what came of it. */
+export interface Ended {
+  reason: EndReason
+  exitCode: number | null
+  signal: string | null
+  /** Of `spawn_failed`: what could not be started, and why. */
+  error?: string
+}
+
+export interface RunOptions {
+  /** The program and its arguments: see scriptCommand. */
+  command: readonly string[]
+  cwd: string
+  /** The whole environment; nothing is inherited. */
+  env: Readonly<Record<string, string | undefined>>
+  /** Called once the child runs: from then on it can only end. */
+  onStart?(): void
+  /** Called for each line of stdout and stderr, without its newline; a returned promise pauses the child's output. */
+  onLine(line: string): void | Promise<void>
+  /** `lines`, the default: its lines come like those of stdout. */
+  stderr?: 'lines' | 'ignored'
+  /** The only choice: reading stdin finds its end at once. */
+  stdin?: 'none'
+  /** 0 or absent: no limit. */
+  timeoutMs?: number
+  /** Between SIGTERM and SIGKILL. */
+  graceMs?: number
+  /** Aborted: the group is stopped and the reason is `cancelled`. */
+  signal?: AbortSignal | undefined
+}
+
+export const defaultGraceMs = 5_000
+/** The longest a Node timer can wait. */
+const maxTimerMs = 2 ** 31 - 1
+/** How often the remaining members of a stopped group are looked for. */
+const groupPollMs = 20
+/** When it is first looked whether they are zombies; each further look doubles the time since the start. */
+const firstLookMs = 100
+/** After the exit: silence that long means the pipe is drained, and somebody else holds it. */
+const drainIdleMs = 200
+/** After the exit: at most so many waits of drainIdleMs, however busily a daemon writes on. */
+const maxDrainWaits = 8
+/** After the exit: more than this cannot have been in a pipe (the kernel's largest) before it. */
+const maxDrainBytes = 1024 * 1024
+
+const isWindows = process.platform === 'win32'
+
+/**
+ * The user's own script as a command: `sh -c` (`cmd /c` on Windows, where only its first line runs). The outer shell
+ * joins stderr to stdout and becomes the inner one.
+ */
+export function scriptCommand(script: string): string[] {
+  return isWindows ? ['cmd', '/d', '/s', '/c', `"${script}"`] : ['sh', '-c', 'exec sh -c "$0" 2>&1', script]
+}
+
+/**
+ * Runs a command to its end; every outcome is a value. Rejects only with what onLine threw, or rejected with: then the
+ * group is stopped first.
+ */
+export async function runProcess(options: RunOptions): Promise<Ended> {
+  if (options.signal?.aborted) return { reason: 'cancelled', exitCode: null, signal: null }
+  const started = await start(options)
+  if (typeof started === 'string') return { reason: 'spawn_failed', exitCode: null, signal: null, error: started }
+  options.onStart?.()
+  return supervise(started, options)
+}
+
+async function start({ command: [program = '', ...words], cwd, env, stderr }: RunOptions): Promise<ChildProcess | string> {
+  try {
+    const child = spawn(program, words, {
+      cwd,
+      env,
+      detached: !isWindows,
+      windowsHide: true,
+      windowsVerbatimArguments: isWindows && program === 'cmd',
+      stdio: ['ignore', 'pipe', stderr === 'ignored' ? 'ignore' : 'pipe']
+    })
+    await new Promise((resolve, reject) => void child.once('spawn', resolve).once('error', reject))
+    return child
+  } catch (error) {
+    return explain(program, cwd, error as NodeJS.ErrnoException)
+  }
+}
+
+/** The system blames the program (`ENOENT`) for a directory that is missing. */
+async function explain(program: string, cwd: string, error: NodeJS.ErrnoException): Promise<string> {
+  const directory = await stat(cwd).catch(() => null)
+  const say = (why: string): string => `could not start "${program}": ${why}`
+  if (directory === null) return say(`there is no directory "${cwd}"`)
+  if (!directory.isDirectory()) return say(`"${cwd}" is not a directory`)
+  if (error.code === 'ENOENT') return say('there is no such program')
+  if (error.code === 'E2BIG') return say('its script or environment is longer than the system allows')
+  return say(error.message)
+}
+
+type StopReason = 'timeout' | 'cancelled' | 'consumer failed'
+
+async function supervise(child: ChildProcess, options: RunOptions): Promise<Ended> {
+  const exited = new Promise<Pick<Ended, 'exitCode' | 'signal'>>(resolve => {
+    child.once('exit', (exitCode, signal) => resolve({ exitCode, signal }))
+  })
+  let why: StopReason | 'over' | null = null
+  let stopped: Promise<void> | null = null
+  const stop = (reason: StopReason): void => {
+    if (why !== null) return
+    why = reason
+    stopped = stopGroup(child.pid as number, options.graceMs ?? defaultGraceMs)
+  }
+  const output = readOutput(child, options.onLine, () => stop('consumer failed'))
+  const timer = options.timeoutMs ? setTimeout(stop, Math.min(options.timeoutMs, maxTimerMs), 'timeout') : undefined
+  const cancel = (): void => stop('cancelled')
+  options.signal?.addEventListener('abort', cancel)
+  if (options.signal?.aborted) cancel()
+  try {
+    const { exitCode, signal } = await exited
+    const reason = (why as EndReason | null) ?? (signal === null ? 'exit' : 'signal')
+    why ??= 'over'
+    await stopped
+    await output.drain()
+    return { reason, exitCode, signal }
+  } finally {
+    clearTimeout(timer)
+    options.signal?.removeEventListener('abort', cancel)
+  }
+}
+
+/** Resolves when nobody of the group is left, or whoever was left has been sent SIGKILL. */
+async function stopGroup(pid: number, graceMs: number): Promise<void> {
+  if (isWindows) return stopTree(pid)
+  const start = performance.now()
+  let lookAt = start + firstLookMs
+  let lives = signalGroup(pid, 'SIGTERM')
+  while (lives && performance.now() < start + graceMs) {
+    await sleep(groupPollMs)
+    lives = signalGroup(pid, 0)
+    if (!lives || performance.now() < lookAt) continue
+    if (await isOnlyZombies(pid)) break
+    lookAt = performance.now() + (performance.now() - start)
+  }
+  if (lives) signalGroup(pid, 'SIGKILL')
+}
+
+/**
+ * Whether all that is left of a group has ended and was only not yet taken note of by its parent: where pid 1 reaps
+ * slowly or never (bare containers), signals find such members for ever. Looks through all of /proc; where there is
+ * none, the answer is no.
+ */
+async function isOnlyZombies(group: number): Promise<boolean> {
+  let zombies = 0
+  for (const pid of (await readdir('/proc').catch(() => [])).filter(name => /^\d+$/.test(name))) {
+    // `pid (name) state parent group …`; the name may hold anything, parentheses too. proc(5)
+    const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '')
+    const [state = '', , processGroup] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    if (Number(processGroup) !== group) continue
+    if (state !== 'Z' && state !== 'X') return false
+    zombies++
+  }
+  return zombies > 0
+}
+
+function stopTree(pid: number): void {
+  const words = ['/pid', String(pid), '/t', '/f']
+  spawn('taskkill', words, { stdio: 'ignore', windowsHide: true }).on('error', () => {})
+}
+
+/** Whether anybody of the group was there to be signalled. */
+function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(-pid, signal)
+  } catch {
+    return false
+  }
+}
+
+interface Output {
+  /** To be called after the exit: resolves when all that was printed before it has been handed out and taken. */
+  drain(): Promise<void>
+}
+
+function readOutput(child: ChildProcess, onLine: RunOptions['onLine'], onFailure: () => void): Output {
+  const streams = [child.stdout, child.stderr].filter((stream): stream is Readable => stream !== null)
+  const readers = streams.map(stream => readLines(stream, onLine, onFailure))
+  const closed = Promise.all(readers.map(reader => reader.closed))
+
+  async function drain(): Promise<void> {
+    for (const reader of readers) reader.limit(maxDrainBytes)
+    for (let waits = 0; waits < maxDrainWaits; waits++) {
+      const before = sum(readers)
+      await waitBriefly(closed)
+      await Promise.all(readers.map(reader => reader.taken()))
+      if (sum(readers) === before) break
+    }
+    for (const reader of readers) reader.letGo()
+    await Promise.all(readers.map(reader => reader.taken()))
+  }
+  return { drain }
+}
+
+/** The turn of the event loop after the timer gives bytes that are already there their chance on a busy machine. */
+async function waitBriefly(closed: Promise<unknown>): Promise<void> {
+  const giveUp = new AbortController()
+  const idle = sleep(drainIdleMs, undefined, { signal: giveUp.signal }).then(() => turn(), () => {})
+  await Promise.race([closed, idle])
+  giveUp.abort()
+}
+
+function sum(readers: readonly LineReader[]): number {
+  return readers.reduce((total, reader) => total + reader.readBytes(), 0)
+}
+
+interface LineReader {
+  closed: Promise<void>
+  readBytes(): number
+  /** Resolves when the consumer has taken what it was given; rejects with what it threw. */
+  taken(): Promise<void>
+  /** Lets go after so many bytes more. */
+  limit(moreBytes: number): void
+  /** Hands out an unfinished last line; from then on bytes are read and dropped. */
+  letGo(): void
+}
+
+function readLines(stream: Readable, onLine: RunOptions['onLine'], onFailure: () => void): LineReader {
+  let readBytes = 0
+  let limitBytes = Infinity
+  let waits: Array<Promise<void>> = []
+  let pending: Promise<void> = Promise.resolve()
+  let failed = false
+  let isLetGo = false
+  const splitter = createLineSplitter(line => {
+    if (failed) return
+    const wait = onLine(line)
+    if (wait) waits.push(wait)
+  })
+
+  function feed(step: () => void): void {
+    try {
+      step()
+    } catch (error) {
+      waits.push(Promise.reject(error))
+    }
+    if (waits.length === 0) return
+    stream.pause()
+    const round = Promise.all([pending, ...waits]).then(() => {})
+    waits = []
+    pending = round
+    round.then(
+      () => void (pending === round && stream.resume()),
+      () => {
+        failed = true
+        stream.resume()
+        onFailure()
+      }
+    )
+  }
+
+  const closed = new Promise<void>(resolve => {
+    stream.once('close', () => {
+      letGo()
+      resolve()
+    })
+  })
+  stream.on('error', () => {})
+  stream.on('data', (chunk: Buffer) => {
+    if (isLetGo) return
+    readBytes += chunk.length
+    if (!failed) feed(() => splitter.push(chunk))
+    if (readBytes > limitBytes) letGo()
+  })
+
+  function letGo(): void {
+    if (isLetGo) return
+    isLetGo = true
+    feed(() => splitter.end())
+    ;(stream as Readable & { unref?: () => void }).unref?.()
+  }
+  const limit = (moreBytes: number): void => void (limitBytes = readBytes + moreBytes)
+  return { closed, readBytes: () => readBytes, taken: () => pending, limit, letGo }
+}

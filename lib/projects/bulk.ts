@@ -1,0 +1,54 @@
+import { Refusal, invalid } from '../base/refusal.js'
+import type { Actor } from '../model/audit.js'
+import type { Projects } from './projects.js'
+
+export const bulkActions = ['delete', 'setCategory', 'addTags', 'removeTags'] as const
+
+export interface BulkAction {
+  action: (typeof bulkActions)[number]
+  /** Of `setCategory`; null: the default one. */
+  categoryId: string | null
+  /** Of `addTags` and `removeTags`. */
+  tagIds?: string[] | undefined
+}
+
+export interface BulkOutcome {
+  done: number
+  failed: Array<{ id: string; error: string }>
+}
+
+type Needs = Pick<Projects, 'get' | 'update' | 'remove'>
+
+/** The same done to many projects, each on its own: one that refuses does not stop the others. */
+export async function applyToProjects(
+  projects: Needs,
+  { action, ids, actor }: { action: BulkAction; ids: string[]; actor: Actor }
+): Promise<BulkOutcome> {
+  const apply = operationOf(projects, action, actor)
+  const outcome: BulkOutcome = { done: 0, failed: [] }
+  for (const id of new Set(ids)) {
+    try {
+      await apply(id)
+      outcome.done++
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      outcome.failed.push({ id, error: error.message })
+    }
+  }
+  return outcome
+}
+
+function operationOf(
+  projects: Needs,
+  { action, categoryId, tagIds }: BulkAction,
+  actor: Actor
+): (id: string) => Promise<unknown> {
+  if (action === 'delete') return id => projects.remove(id, actor)
+  if (action === 'setCategory') return id => projects.update(id, { categoryId }, actor)
+  if (tagIds === undefined) throw invalid('tagIds', `"tagIds" is missing: "${action}" needs the tags`)
+  return id => {
+    const had = projects.get(id).tagIds
+    const tags = action === 'addTags' ? [...had, ...tagIds] : had.filter(tagId => !tagIds.includes(tagId))
+    return projects.update(id, { tagIds: tags }, actor)
+  }
+}

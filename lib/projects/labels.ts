@@ -1,0 +1,105 @@
+import type { Clock } from '../base/clock.js'
+import type { Ids } from '../base/ids.js'
+import { Refusal, notFound } from '../base/refusal.js'
+import type { Actor, AuditEvent } from '../model/audit.js'
+import { labelColors } from '../model/label.js'
+import type { Label, LabelColor, LabelKind } from '../model/label.js'
+import type { Reader, Store, Transaction } from '../store/database.js'
+import {
+  deleteLabel,
+  findLabel,
+  findLabelByName,
+  insertLabel,
+  listLabels,
+  updateLabel
+} from '../store/tables/labels.js'
+
+export interface LabelFields {
+  name?: string | undefined
+  color?: LabelColor | undefined
+  sortOrder?: number | undefined
+}
+
+/** Categories or tags (§2.6): the same rules over another table. */
+export interface Labels {
+  /** In the order of `sortOrder`, then name. */
+  list(): Label[]
+  /** Without a colour it gets the first that none has. Refuses: 409 `name_taken`. */
+  create(fields: LabelFields & { name: string }, actor: Actor): Promise<Label>
+  /** Refuses: 404, 409 `name_taken`. */
+  update(id: string, fields: LabelFields, actor: Actor): Promise<Label>
+  /** Resolves with the number of projects it was taken from. Refuses: 404. */
+  remove(id: string, actor: Actor): Promise<number>
+}
+
+interface Needs {
+  store: Store
+  clock: Clock
+  ids: Pick<Ids, 'id'>
+  audit: { within(tx: Transaction, event: AuditEvent): void }
+}
+
+export function createLabels(kind: LabelKind, { store, clock, ids, audit }: Needs): Labels {
+  const noun = kind === 'category' ? 'Category' : 'Tag'
+  const now = (): string => new Date(clock.now()).toISOString()
+
+  function existing(db: Reader, id: string): Label {
+    const label = findLabel(db, kind, id)
+    if (label === undefined) throw notFound(noun, id)
+    return label
+  }
+
+  function checkName(db: Reader, name: string, ownId?: string): void {
+    const other = findLabelByName(db, kind, name)
+    if (other === undefined || other.id === ownId) return
+    const sentence = `The name "${name}" is taken: names are unique, without regard to case`
+    throw new Refusal('conflict', 'name_taken', sentence, { field: 'name' })
+  }
+
+  return {
+    list: () => listLabels(store, kind),
+
+    create: (fields, actor) =>
+      store.write(tx => {
+        checkName(tx, fields.name)
+        const label: Label = {
+          id: ids.id(kind === 'category' ? 'cat_' : 'tag_'),
+          name: fields.name,
+          color: fields.color ?? unusedColor(listLabels(tx, kind)),
+          sortOrder: fields.sortOrder ?? 0,
+          projectCount: 0,
+          createdAt: now(),
+          updatedAt: now()
+        }
+        insertLabel(tx, kind, label)
+        audit.within(tx, { action: `${kind}.create`, actor, target: label.id, detail: label.name })
+        return label
+      }),
+
+    update: (id, fields, actor) =>
+      store.write(tx => {
+        const before = existing(tx, id)
+        if (fields.name !== undefined) checkName(tx, fields.name, id)
+        updateLabel(tx, kind, id, {
+          name: fields.name ?? before.name,
+          color: fields.color ?? before.color,
+          sortOrder: fields.sortOrder ?? before.sortOrder,
+          updatedAt: now()
+        })
+        audit.within(tx, { action: `${kind}.update`, actor, target: id, detail: fields.name ?? before.name })
+        return existing(tx, id)
+      }),
+
+    remove: (id, actor) =>
+      store.write(tx => {
+        const { name } = existing(tx, id)
+        const projects = deleteLabel(tx, kind, id)
+        audit.within(tx, { action: `${kind}.delete`, actor, target: id, detail: name })
+        return projects
+      })
+  }
+}
+
+function unusedColor(labels: Label[]): LabelColor {
+  return labelColors.find(color => labels.every(label => label.color !== color)) ?? labelColors[0]
+}

@@ -1,0 +1,202 @@
+import type { Clock } from '../base/clock.js'
+import type { Ids } from '../base/ids.js'
+import { isInside } from '../base/paths.js'
+import { Refusal, invalid, notFound } from '../base/refusal.js'
+import type { Actor, AuditEvent } from '../model/audit.js'
+import { defaultEnv } from '../model/project.js'
+import type { Project } from '../model/project.js'
+import type { Reader, Store, Transaction } from '../store/database.js'
+import { keepReads } from '../store/kept-reads.js'
+import { deleteDeploymentsOf } from '../store/tables/deployments.js'
+import { findLabel } from '../store/tables/labels.js'
+import { deleteProject, findProject, insertProject, listProjects, updateProject } from '../store/tables/projects.js'
+import { checkDeployPath, realPlace } from '../target/guard.js'
+
+/** What may be given of a project; undefined leaves a field as it is, or at its default. */
+export interface ProjectFields {
+  name?: string | undefined
+  description?: string | undefined
+  deployPath?: string | undefined
+  preDeployScript?: string | undefined
+  postDeployScript?: string | undefined
+  postDeployAsync?: boolean | undefined
+  allowClientScripts?: boolean | null | undefined
+  env?: string | undefined
+  categoryId?: string | null | undefined
+  /** Empty: unbound (§2.1). */
+  pm2AppName?: string | null | undefined
+  pinned?: boolean | undefined
+  /** Replaces all (§4.3). */
+  tagIds?: string[] | undefined
+}
+
+export type NewProject = ProjectFields & { name: string; deployPath: string }
+
+export interface Projects {
+  /** Newest created first; with `tagIds`, those that have all of them. */
+  list(filter?: { tagIds?: string[] }): Project[]
+  /** Refuses: 404. */
+  get(id: string): Project
+  /** Refuses: 400 for a path that may not be a target or an unknown label, 409 for a path that is taken. */
+  create(fields: NewProject, actor: Actor): Promise<Project>
+  /** As `create`; also 404, and 409 where the path would change under a running deployment. */
+  update(id: string, fields: ProjectFields, actor: Actor): Promise<Project>
+  /** With its records, archives and outputs; never anything under its deployPath. Refuses: 404, 409 while one runs. */
+  remove(id: string, actor: Actor): Promise<void>
+  /** A new deploy token; the old one is void. Refuses: 404. */
+  regenerateToken(id: string, actor: Actor): Promise<string>
+}
+
+interface Needs {
+  store: Store
+  clock: Clock
+  ids: Ids
+  audit: { within(tx: Transaction, event: AuditEvent): void }
+  /** The data directory, which no target may touch. */
+  home: string
+  deployments: {
+    hasRunning(projectId: string): boolean
+    removeFilesOf(deployIds: string[]): Promise<void>
+  }
+}
+
+export function createProjects({ store, clock, ids, audit, home, deployments }: Needs): Projects {
+  const find = keepReads(store, id => findProject(store, id))
+  const now = (): string => new Date(clock.now()).toISOString()
+
+  /** The fields as they are kept; what may not be is refused. */
+  function checked<F extends ProjectFields>(db: Reader, fields: F): F {
+    checkReferences(db, fields)
+    const { deployPath, pm2AppName, tagIds } = fields
+    return {
+      ...fields,
+      ...(deployPath === undefined ? {} : { deployPath: checkDeployPath(deployPath, { home }) }),
+      ...(pm2AppName === '' ? { pm2AppName: null } : {}),
+      ...(tagIds === undefined ? {} : { tagIds: [...new Set(tagIds)] })
+    }
+  }
+
+  return {
+    list: (filter = {}) => listProjects(store, filter),
+    get: id => found(find(id), id),
+
+    create: (given, actor) =>
+      store.write(tx => {
+        const fields = checked(tx, given)
+        checkPathIsFree(tx, fields.deployPath)
+        const project = newProject(fields, { id: ids.id('proj_'), token: ids.token(), at: now() })
+        insertProject(tx, project)
+        const { id, name } = project
+        audit.within(tx, { action: 'project.create', actor, projectId: id, target: id, detail: name })
+        return existing(tx, id)
+      }),
+
+    update: (id, given, actor) =>
+      store.write(tx => {
+        const before = existing(tx, id)
+        const fields = present(checked(tx, given))
+        if (fields.deployPath !== undefined && fields.deployPath !== before.deployPath) {
+          checkPathIsFree(tx, fields.deployPath, id)
+          if (deployments.hasRunning(id)) throw busy('The deployPath cannot be changed', id)
+        }
+        updateProject(tx, id, { ...fields, updatedAt: now() })
+        const detail = Object.keys(fields).join(', ')
+        audit.within(tx, { action: 'project.update', actor, projectId: id, target: id, detail })
+        return existing(tx, id)
+      }),
+
+    async remove(id, actor) {
+      const deployIds = await store.write(tx => {
+        const project = existing(tx, id)
+        if (deployments.hasRunning(id)) throw busy('The project cannot be deleted', id)
+        const removed = deleteDeploymentsOf(tx, id)
+        deleteProject(tx, id)
+        audit.within(tx, { action: 'project.delete', actor, projectId: id, target: id, detail: project.name })
+        return removed
+      })
+      await deployments.removeFilesOf(deployIds)
+    },
+
+    async regenerateToken(id, actor) {
+      const token = ids.token()
+      await store.write(tx => {
+        existing(tx, id)
+        updateProject(tx, id, { token, updatedAt: now() })
+        audit.within(tx, { action: 'project.regenerate_token', actor, projectId: id, target: id })
+      })
+      return token
+    }
+  }
+}
+
+function existing(db: Reader, id: string): Project {
+  return found(findProject(db, id), id)
+}
+
+function found(project: Project | undefined, id: string): Project {
+  if (project === undefined) throw notFound('Project', id)
+  return project
+}
+
+function newProject(fields: NewProject, { id, token, at }: { id: string; token: string; at: string }): Project {
+  return {
+    id,
+    name: fields.name,
+    description: fields.description ?? '',
+    deployPath: fields.deployPath,
+    token,
+    preDeployScript: fields.preDeployScript ?? '',
+    postDeployScript: fields.postDeployScript ?? '',
+    postDeployAsync: fields.postDeployAsync ?? false,
+    allowClientScripts: fields.allowClientScripts ?? null,
+    env: fields.env || defaultEnv,
+    categoryId: fields.categoryId ?? null,
+    pm2AppName: fields.pm2AppName ?? null,
+    pinned: fields.pinned ?? false,
+    tagIds: fields.tagIds ?? [],
+    status: 'idle',
+    lastDeployAt: null,
+    createdAt: at,
+    updatedAt: at
+  }
+}
+
+function checkReferences(db: Reader, { categoryId, tagIds }: ProjectFields): void {
+  if (categoryId && findLabel(db, 'category', categoryId) === undefined) {
+    throw invalid('categoryId', `"categoryId" is "${categoryId}": there is no such category`)
+  }
+  const unknown = tagIds?.find(tagId => findLabel(db, 'tag', tagId) === undefined)
+  if (unknown !== undefined) throw invalid('tagIds', `"tagIds" holds "${unknown}": there is no such tag`)
+}
+
+/** Two projects may neither share a target nor may one's contain the other's, by name or by where the names lead. */
+function checkPathIsFree(db: Reader, deployPath: string, ownId?: string): void {
+  const places = placesOf(deployPath)
+  const other = listProjects(db, {}).find(project => {
+    return project.id !== ownId && placesOf(project.deployPath).some(place => places.some(own => overlap(own, place)))
+  })
+  if (other === undefined) return
+  const sentence = `"${deployPath}" is taken: the project "${other.name}" deploys to "${other.deployPath}"`
+  throw new Refusal('conflict', 'path_taken', sentence, { field: 'deployPath' })
+}
+
+function placesOf(deployPath: string): string[] {
+  try {
+    return [deployPath, realPlace(deployPath)]
+  } catch {
+    return [deployPath] // it leads nowhere any more
+  }
+}
+
+function overlap(one: string, other: string): boolean {
+  return isInside(one, other) || isInside(other, one)
+}
+
+function busy(what: string, id: string): Refusal {
+  return new Refusal('conflict', 'deployment_running', `${what}: a deployment of "${id}" is queued or running`)
+}
+
+/** Without the fields that were not given. */
+function present(fields: ProjectFields): Partial<Project> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+}

@@ -1,0 +1,264 @@
+/**
+ * The store: SQLite in memory, made durable by a redo log and checkpoints.
+ *
+ *   svc.db          always a complete, ordinary SQLite file, as of some write
+ *   svc.db.redo     the writes since then (redo.ts)
+ *   *.tmp           a file being written; not valid before it is renamed
+ *
+ * A write runs in memory at once and is answered when its line of the redo log is on the disk. A reader may therefore
+ * see a write a moment before it is durable; whoever must not, reads inside `write`, which waits for all before it.
+ *
+ * When a line cannot be written (disk full), every write that waits is refused and memory is rebuilt from the disk.
+ * `state().ok` is false from then until a write succeeds. When even that fails, there is no memory to read from: reads
+ * are refused, and each write first tries to rebuild it. A large svc.db that turns out to be damaged while it is in use
+ * (page-check.ts) is read on, but no longer written.
+ *
+ * The caller owns the directory (owner.ts): two stores on one would spoil it.
+ */
+import { join } from 'node:path'
+import { systemClock } from '../base/clock.js'
+import type { Clock } from '../base/clock.js'
+import { Refusal } from '../base/refusal.js'
+import { createCheckpoints } from './checkpoint.js'
+import { realDisk } from './disk.js'
+import type { Disk } from './disk.js'
+import { createGroupCommit } from './group-commit.js'
+import { loadSqlite } from './memory.js'
+import type { Memory } from './memory.js'
+import { faultOfPagesInThread } from './page-check.js'
+import { damaged, recover } from './recovery.js'
+import { encodeLine, encodeTransaction } from './redo.js'
+import type { Call } from './redo.js'
+import { openRedoFile } from './redo-file.js'
+import { migrate } from './schema.js'
+
+export type Value = string | number | null | Uint8Array
+
+export interface Reader {
+  /** The first row, as an object by column name. */
+  get<T>(sql: string, ...values: Value[]): T | undefined
+  /** All rows. */
+  all<T>(sql: string, ...values: Value[]): T[]
+}
+
+export interface Transaction extends Reader {
+  /** Runs one INSERT, UPDATE or DELETE; gives the number of changed rows. */
+  run(sql: string, ...values: Value[]): number
+}
+
+export interface StoreState {
+  /** Whether the last write could be made durable. */
+  ok: boolean
+  /** Of svc.db. */
+  path: string
+  /** Why not. */
+  error: string | null
+}
+
+export interface Store extends Reader {
+  /**
+   * Runs `work` at once, in a transaction in memory; resolves with its result once that is durable. A throw rolls back
+   * and rejects. `work` is synchronous. Refuses: `disk_full`, `write_failed`, `shutting_down`, `database_unavailable`.
+   */
+  write<T>(work: (tx: Transaction) => T): Promise<T>
+  state(): StoreState
+  /** Grows whenever memory changes: what was read at one revision is so until the next. */
+  revision(): number
+  /** Folds the redo log into svc.db. */
+  checkpoint(): Promise<void>
+  /** Waits for the writes that were begun, folds, and lets go of the files. */
+  close(): Promise<void>
+}
+
+export interface StoreOptions {
+  /** It exists, and the caller owns it. */
+  directory: string
+  clock?: Clock
+  disk?: Disk
+  /** What a checkpoint in the background met: a sentence. The writes themselves are safe. */
+  warn?: (sentence: string) => void
+  /** Without a write for this long, the redo log is folded in. */
+  idleMs?: number
+  /** The redo log is folded in once it is this long, and an eighth of svc.db, so that folding costs no more than writing. */
+  foldBytes?: number
+}
+
+const defaultIdleMs = 30 * 1000
+const defaultFoldBytes = 4 * 1024 * 1024
+/** A large svc.db is looked at when the start is over, or when it is to be written anew. */
+const verifyAfterMs = 2000
+/** One transaction as text; what V8 takes as one string is 512 Mi characters. */
+const maxTransactionLength = 256 * 1024 * 1024
+
+/** Opens svc.db in `directory`, or begins it. Refuses what `recover` refuses. */
+export async function openStore(options: StoreOptions): Promise<Store> {
+  const { directory, clock = systemClock, disk = realDisk, warn = () => {} } = options
+  const { idleMs = defaultIdleMs, foldBytes = defaultFoldBytes } = options
+  const databasePath = join(directory, 'svc.db')
+  const redoPath = join(directory, 'svc.db.redo')
+  const files = { sqlite: await loadSqlite(), disk, databasePath, redoPath }
+
+  const recovered = recover(files)
+  const migrated = migrate(recovered.memory)
+  let memory: Memory | null = recovered.memory
+  let failure: string | null = null
+  let isWriting = false
+  let revision = 0
+  let closing: Promise<void> | null = null
+  let damage: Refusal | null = null
+  let verifying: Promise<void> | null = recovered.isChecked ? Promise.resolve() : null
+
+  const redo = openRedoFile({ disk, path: redoPath, end: recovered.redo?.end ?? 0, torn: recovered.redo?.torn ?? false })
+  const commits = createGroupCommit({
+    durable: recovered.sequence,
+    append: (first, transactions) => redo.append(encodeLine(first, transactions)),
+    onDurable() {
+      failure = null
+      checkpoints.consider()
+    },
+    onFailure(error) {
+      failure = reasonOf(error)
+      rebuild()
+      return notSaved(error)
+    }
+  })
+  const beginVerifying = setTimeout(() => void verified().catch(() => {}), verifyAfterMs).unref()
+  const held = recovered.held ?? 0
+  const checkpoints = createCheckpoints({
+    disk,
+    path: databasePath,
+    clock,
+    redo,
+    commits,
+    memory: live,
+    verified,
+    held,
+    idleMs,
+    foldBytes,
+    warn
+  })
+
+  /** Looks at the pages of a svc.db that was too large to be looked at before; once. */
+  function verified(): Promise<void> {
+    return (verifying ??= faultOfPagesInThread(databasePath).then(fault => {
+      if (fault === null) return
+      damage = damaged(databasePath, fault)
+      warn(damage.message)
+      throw damage
+    }))
+  }
+
+  /** Memory becomes what the disk holds, after a write in it could not be made durable. */
+  function rebuild(): void {
+    revision++
+    memory?.close()
+    memory = null
+    try {
+      memory = recover({ ...files, redoEnd: redo.end }).memory
+    } catch (error) {
+      failure = reasonOf(error)
+    }
+  }
+
+  function live(): Memory {
+    if (memory === null) {
+      throw new Refusal('unavailable', 'database_unavailable', `the database is not available: ${failure ?? 'it is closed'}`)
+    }
+    return memory
+  }
+
+  /** Runs `work` in memory; gives its result and what it changed, as the redo log will say it. */
+  function execute<T>(work: (tx: Transaction) => T): { result: T; text: string | null } {
+    if (isWriting) throw new Error('a write may not begin inside another')
+    const calls: Call[] = []
+    const recorder = transactionOf(live(), calls)
+    isWriting = true
+    try {
+      return live().transaction(() => {
+        const result = work(recorder.tx)
+        if (result instanceof Promise) throw new Error('the work of a write may not wait')
+        return { result, text: calls.length === 0 ? null : withinLimit(encodeTransaction(calls)) }
+      })
+    } finally {
+      recorder.end()
+      isWriting = false
+      revision++
+    }
+  }
+
+  async function close(): Promise<void> {
+    clearTimeout(beginVerifying)
+    await commits.settled().catch(() => {})
+    await checkpoints.stop()
+    if (memory !== null) {
+      await checkpoints.fold().catch((error: Error) => warn(`"${databasePath}" was not written anew at the end: ${error.message}`))
+    }
+    await redo.close()
+    memory?.close()
+    memory = null
+    failure = null
+  }
+
+  if (recovered.held === null || recovered.redo === null || migrated > 0) await checkpoints.fold({ force: true })
+  else if (recovered.redo.lines.length > 0) checkpoints.begin()
+
+  return {
+    get: (sql, ...values) => live().get(sql, ...values),
+    all: (sql, ...values) => live().all(sql, ...values),
+    async write(work) {
+      if (closing !== null) throw new Refusal('unavailable', 'shutting_down', 'the change was not saved: the service is stopping')
+      if (damage !== null) throw damage
+      if (memory === null) rebuild()
+      const { result, text } = execute(work)
+      await (text === null ? commits.settled() : commits.push(text))
+      return result
+    },
+    state() {
+      const error = damage?.message ?? failure
+      return { ok: error === null, path: databasePath, error }
+    },
+    revision: () => revision,
+    checkpoint: () => checkpoints.fold(),
+    close: () => (closing ??= close())
+  }
+}
+
+/** A transaction that records what it runs, until its work has ended. */
+function transactionOf(memory: Memory, calls: Call[]): { tx: Transaction; end: () => void } {
+  let isOver = false
+  const open = () => {
+    if (isOver) throw new Error('the transaction is over')
+    return memory
+  }
+  return {
+    tx: {
+      get: (sql, ...values) => open().get(sql, ...values),
+      all: (sql, ...values) => open().all(sql, ...values),
+      run(sql, ...values) {
+        const changed = open().run(sql, values)
+        calls.push({ sql, values })
+        return changed
+      }
+    },
+    end: () => void (isOver = true)
+  }
+}
+
+function withinLimit(text: string): string {
+  if (text.length <= maxTransactionLength) return text
+  throw new Refusal('too_large', 'transaction_too_large', 'the change was not saved: it is too large to be made in one piece')
+}
+
+function reasonOf(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException
+  return isFull(code) ? 'the disk is full' : message
+}
+
+function isFull(code: string | undefined): boolean {
+  return code === 'ENOSPC' || code === 'EDQUOT'
+}
+
+function notSaved(error: unknown): Refusal {
+  const code = isFull((error as NodeJS.ErrnoException).code) ? 'disk_full' : 'write_failed'
+  return new Refusal('unavailable', code, `the change was not saved: ${reasonOf(error)}`, { cause: error })
+}

@@ -1,0 +1,111 @@
+import * as fs from 'node:fs'
+import { promisify } from 'node:util'
+
+/** A file the store writes, by position. */
+export interface DiskFile {
+  read(position: number, bytes: number): Promise<Uint8Array>
+  write(bytes: Uint8Array, position: number): Promise<void>
+  truncate(bytes: number): Promise<void>
+  /** Resolves when everything written is on the disk (`fdatasync`: the size included, times not). */
+  sync(): Promise<void>
+  close(): Promise<void>
+}
+
+/** All the store does to the file system: the seam where a test lets the n-th step fail. */
+export interface Disk {
+  /** The whole file, in memory of its own; null: there is none. */
+  read(path: string): Uint8Array | null
+  /** Bytes of a file; null: there is none. */
+  size(path: string): number | null
+  open(path: string): Promise<DiskFile>
+  /** A new file that only its owner may read, in place of one that is there. */
+  create(path: string): Promise<DiskFile>
+  rename(from: string, to: string): Promise<void>
+  remove(path: string): Promise<void>
+  /** Makes creations and renames in a directory last. */
+  syncDirectory(path: string): Promise<void>
+}
+
+/**
+ * Up to this, a write is a plain call into the page cache (about 10 us), which is cheaper than handing it to a thread;
+ * the sync that follows is always left to a thread. Measured: test/bench/store.
+ */
+const directWriteBytes = 64 * 1024
+
+const [open, close, read, write, ftruncate, fdatasync, fsync, rename, unlink] = [
+  promisify(fs.open),
+  promisify(fs.close),
+  promisify(fs.read),
+  promisify(fs.write),
+  promisify(fs.ftruncate),
+  promisify(fs.fdatasync),
+  promisify(fs.fsync),
+  promisify(fs.rename),
+  promisify(fs.unlink)
+]
+
+/** The file system of this machine. */
+export const realDisk: Disk = {
+  read: path => unlessMissing(() => fs.readFileSync(path)),
+  size: path => unlessMissing(() => fs.statSync(path).size),
+  async open(path) {
+    return fileOf(await open(path, 'r+'))
+  },
+  async create(path) {
+    await realDisk.remove(path)
+    return fileOf(await open(path, 'wx+', 0o600))
+  },
+  rename,
+  async remove(path) {
+    await unlink(path).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error
+    })
+  },
+  async syncDirectory(path) {
+    // Windows opens no directories; NTFS keeps its own journal of names.
+    if (process.platform === 'win32') return
+    const directory = await open(path, 'r')
+    try {
+      await fsync(directory)
+    } finally {
+      await close(directory)
+    }
+  }
+}
+
+function fileOf(fd: number): DiskFile {
+  return {
+    async read(position, bytes) {
+      const into = Buffer.alloc(bytes)
+      let got = 0
+      while (got < bytes) {
+        const { bytesRead } = await read(fd, into, got, bytes - got, position + got)
+        if (bytesRead === 0) break
+        got += bytesRead
+      }
+      return into.subarray(0, got)
+    },
+    async write(bytes, position) {
+      const direct = bytes.length <= directWriteBytes
+      let put = 0
+      while (put < bytes.length) {
+        const left = bytes.length - put
+        put += direct
+          ? fs.writeSync(fd, bytes, put, left, position + put)
+          : (await write(fd, bytes, put, left, position + put)).bytesWritten
+      }
+    },
+    truncate: bytes => ftruncate(fd, bytes),
+    sync: () => fdatasync(fd),
+    close: () => close(fd)
+  }
+}
+
+function unlessMissing<T>(use: () => T): T | null {
+  try {
+    return use()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
+}

@@ -1,0 +1,208 @@
+/**
+ * One process owns a data directory, through a lock that dies with it: a listening Unix socket, `svc.sock`. A file that
+ * nobody listens on is stale and stands in nobody's way.
+ *
+ * Removing a stale socket is where two starters could trip each other, so nobody removes `svc.sock`; it is renamed over:
+ *   1. announce: listen on a name of one's own, `svc.sock.<random>`
+ *   2. look: connect to every other announced name, then to `svc.sock`; whoever answers is alive
+ *   3. nobody is: rename one's own name to `svc.sock`; it is owned
+ *      an owner is: refuse
+ *      only other starters are: the one whose name sorts first looks again, the others step back and begin again
+ * Of two starters the later announcer always sees the earlier one, so never both pass; names are used once, so a dead
+ * one may be removed by anybody.
+ *
+ * Where the path is too long for a socket, or the file system has none, the sockets are in a directory of the system's
+ * temporary one, named by a hash of the data directory: there, both processes must have the same temporary directory.
+ * On Windows the lock is a named pipe, which exists once and has no file.
+ */
+import { createHash, randomBytes } from 'node:crypto'
+import { chmod, lstat, mkdir, readdir, realpath, rename, rmdir, unlink } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
+import type { Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Refusal } from '../base/refusal.js'
+
+export interface Ownership {
+  /** Listens for the local operator. Whoever serves adds a `connection` listener; until then callers are hung up on. */
+  server: Server
+  /** Where it listens: for `http.request({ socketPath })`. */
+  path: string
+  /** Lets go; connections that are open stay so. Close the store first. */
+  release(): Promise<void>
+}
+
+export interface OwnerOptions {
+  /** The system's temporary directory. */
+  temporary?: string
+}
+
+type Liveness = 'alive' | 'dead'
+
+const socketName = 'svc.sock'
+const announced = /^svc\.sock\.[0-9a-f]{6}$/
+/** Bytes of a socket's path: 104 with the final NUL on macOS and BSD, 108 on Linux. */
+const maxPathBytes = 103
+/** Starters that meet others begin again this often, some 10 s, before they give up. */
+const maxAttempts = 200
+const maxPauseMs = 100
+/** The first of several looks this often until the others have stepped back. */
+const maxLooks = 100
+const lookAgainMs = 5
+
+/** Takes the directory for this process. Refuses `in_use` while another one has it. */
+export async function ownDirectory(directory: string, options: OwnerOptions = {}): Promise<Ownership> {
+  const home = await realpath(directory)
+  if (process.platform === 'win32') return ownPipe(home)
+  const [near, far] = placesOf(home, options)
+  if (isShort(near)) {
+    try {
+      return await ownPlace(near, home)
+    } catch (error) {
+      if (!isWithoutSockets(error)) throw error
+    }
+  }
+  await openFarPlace(far, home)
+  const owned = await ownPlace(far, home)
+  return { ...owned, release: () => owned.release().finally(() => rmdir(far).catch(() => {})) }
+}
+
+/** Where the process that owns the directory listens; null: nobody owns it. */
+export async function findOwner(directory: string, options: OwnerOptions = {}): Promise<string | null> {
+  const home = await realpath(directory)
+  const paths = process.platform === 'win32' ? [pipeOf(home)] : placesOf(home, options).map(place => join(place, socketName))
+  for (const path of paths) if ((await probe(path)) === 'alive') return path
+  return null
+}
+
+async function ownPlace(place: string, home: string): Promise<Ownership> {
+  const path = join(place, socketName)
+  for (let attempt = 0; attempt < maxAttempts; attempt++) {
+    const own = `${path}.${randomBytes(3).toString('hex')}`
+    const server = await listen(own)
+    const outcome = await compete(place, own).catch(async error => {
+      await release(server, own)
+      throw error
+    })
+    if (outcome === 'owned') return { server, path, release: () => release(server, path) }
+    await release(server, own)
+    if (outcome === 'in_use') break
+    await sleep(Math.random() * maxPauseMs)
+  }
+  throw inUse(home)
+}
+
+/** From the announcement of `own` to `svc.sock`, or not. */
+async function compete(place: string, own: string): Promise<'owned' | 'in_use' | 'stepped_back'> {
+  const path = join(place, socketName)
+  await chmod(own, 0o600)
+  for (let look = 0; look < maxLooks; look++) {
+    const others = await othersIn(place, own)
+    if ((await probe(path)) === 'alive') return 'in_use'
+    if (others.length === 0) {
+      await rename(own, path)
+      return 'owned'
+    }
+    if (others.some(other => other < own)) return 'stepped_back'
+    await sleep(lookAgainMs)
+  }
+  return 'stepped_back'
+}
+
+/** The other starters that have announced themselves and are alive; what the dead have left is removed. */
+async function othersIn(place: string, own: string): Promise<string[]> {
+  const alive: string[] = []
+  for (const name of await readdir(place)) {
+    const other = join(place, name)
+    if (!announced.test(name) || other === own) continue
+    if ((await probe(other)) === 'alive') alive.push(other)
+    else await unlink(other).catch(() => {})
+  }
+  return alive
+}
+
+/** Only what surely nobody listens on is dead: a full backlog or a missing right means that somebody is there. */
+function probe(path: string): Promise<Liveness> {
+  if (process.platform !== 'win32' && Buffer.byteLength(path) > maxPathBytes) return Promise.resolve('dead')
+  return new Promise(resolve => {
+    const socket = connect(path)
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve('alive')
+    })
+    socket.once('error', (error: NodeJS.ErrnoException) => {
+      resolve(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'].includes(error.code ?? '') ? 'dead' : 'alive')
+    })
+  })
+}
+
+/** The lock keeps no process running by itself. `allowHalfOpen` as node:http wants its sockets. */
+function listen(path: string): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = createServer({ allowHalfOpen: true })
+    server.on('connection', socket => {
+      if (server.listenerCount('connection') === 1) socket.destroy()
+    })
+    server.once('error', reject)
+    server.listen(path, () => {
+      server.off('error', reject)
+      resolve(server.unref())
+    })
+  })
+}
+
+/** The name goes first: once the socket is closed, the name may be the next owner's. */
+async function release(server: Server, path: string): Promise<void> {
+  if (!server.listening) return
+  await unlink(path).catch(() => {})
+  server.close()
+}
+
+async function ownPipe(home: string): Promise<Ownership> {
+  const path = pipeOf(home)
+  try {
+    const server = await listen(path)
+    return { server, path, release: () => release(server, path) }
+  } catch (error) {
+    if (['EADDRINUSE', 'EACCES'].includes((error as NodeJS.ErrnoException).code ?? '')) throw inUse(home)
+    throw error
+  }
+}
+
+/** The near place is the data directory itself. */
+function placesOf(home: string, { temporary = tmpdir() }: OwnerOptions): [near: string, far: string] {
+  return [home, join(temporary, `svc-${hashOf(home)}`)]
+}
+
+/** Others may write to the temporary directory: what they put there under our name is not trusted. */
+async function openFarPlace(far: string, home: string): Promise<void> {
+  await mkdir(far, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error
+  })
+  const [found, { uid }] = await Promise.all([lstat(far), lstat(home)])
+  if (!found.isDirectory() || (found.uid !== uid && found.uid !== process.getuid?.()) || (found.mode & 0o022) !== 0) {
+    throw new Refusal('conflict', 'lock_untrusted', `cannot lock "${home}": "${far}" belongs to somebody else; remove it`)
+  }
+}
+
+function isShort(place: string): boolean {
+  return Buffer.byteLength(join(place, `${socketName}.000000`)) <= maxPathBytes
+}
+
+/** What binding says on FAT, 9p and some network and shared folders. */
+function isWithoutSockets(error: unknown): boolean {
+  return ['EOPNOTSUPP', 'ENOTSUP', 'EPERM', 'ENXIO', 'EINVAL'].includes((error as NodeJS.ErrnoException).code ?? '')
+}
+
+function pipeOf(home: string): string {
+  return `\\\\.\\pipe\\svc-${hashOf(home.toLowerCase())}`
+}
+
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 16)
+}
+
+function inUse(home: string): Refusal {
+  return new Refusal('conflict', 'in_use', `cannot open "${home}": another svc process uses it; stop that one first`)
+}

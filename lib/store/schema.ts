@@ -1,0 +1,172 @@
+import type { Memory } from './memory.js'
+
+/**
+ * The tables of svc.db, as the steps that lead to them. A step that has been released is never changed: a new one is
+ * added. `PRAGMA user_version` is the number of steps a database has taken.
+ *
+ * Conventions: column names are the field names of lib/model; instants are ISO text; switches are 0 and 1; lists are
+ * JSON text. Lists are read newest first: (startTime, position) for deployments, position for the audit log, where
+ * `position` is the row's number in order of arrival, since ids are random.
+ */
+interface Migration {
+  what: string
+  sql: string
+}
+
+const label = (name: string) => `
+  CREATE TABLE ${name} (
+    id TEXT PRIMARY KEY NOT NULL,
+    name TEXT NOT NULL COLLATE NOCASE UNIQUE,
+    color TEXT NOT NULL,
+    sortOrder INTEGER NOT NULL,
+    createdAt TEXT NOT NULL,
+    updatedAt TEXT NOT NULL
+  ) WITHOUT ROWID;`
+
+const migrations: Migration[] = [
+  {
+    what: 'how far the redo log has been folded in',
+    sql: `
+      CREATE TABLE store (
+        id INTEGER PRIMARY KEY CHECK (id = 1),
+        sequence INTEGER NOT NULL,
+        writtenAt TEXT NOT NULL
+      );
+      INSERT INTO store (id, sequence, writtenAt) VALUES (1, 0, '');`
+  },
+  {
+    what: 'projects, their categories and tags',
+    sql: `
+      ${label('categories')}
+      ${label('tags')}
+      CREATE TABLE projects (
+        position INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        name TEXT NOT NULL,
+        description TEXT NOT NULL,
+        deployPath TEXT NOT NULL UNIQUE,
+        token TEXT NOT NULL UNIQUE,
+        preDeployScript TEXT NOT NULL,
+        postDeployScript TEXT NOT NULL,
+        postDeployAsync INTEGER NOT NULL,
+        allowClientScripts INTEGER,
+        env TEXT NOT NULL,
+        categoryId TEXT REFERENCES categories (id) ON DELETE SET NULL,
+        pm2AppName TEXT,
+        pinned INTEGER NOT NULL,
+        createdAt TEXT NOT NULL,
+        updatedAt TEXT NOT NULL
+      );
+      CREATE INDEX projectsByCreation ON projects (createdAt);
+      CREATE INDEX projectsByCategory ON projects (categoryId);
+      CREATE TABLE projectTags (
+        projectId TEXT NOT NULL REFERENCES projects (id) ON DELETE CASCADE,
+        tagId TEXT NOT NULL REFERENCES tags (id) ON DELETE CASCADE,
+        PRIMARY KEY (projectId, tagId)
+      ) WITHOUT ROWID;
+      CREATE INDEX projectTagsByTag ON projectTags (tagId);`
+  },
+  {
+    // A project's rows must go in the transaction that removes it, so that the caller gets their ids and removes their
+    // files: the reference is checked at COMMIT and nothing cascades.
+    what: 'deployments',
+    sql: `
+      CREATE TABLE deployments (
+        position INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        projectId TEXT NOT NULL REFERENCES projects (id) DEFERRABLE INITIALLY DEFERRED,
+        projectName TEXT NOT NULL,
+        status TEXT NOT NULL,
+        triggerSource TEXT NOT NULL,
+        startTime TEXT NOT NULL,
+        endTime TEXT,
+        duration TEXT,
+        rollbackOf TEXT,
+        message TEXT,
+        env TEXT NOT NULL,
+        hasArtifact INTEGER NOT NULL,
+        archiveBytes INTEGER,
+        archiveSha256 TEXT,
+        fileCount INTEGER,
+        errorMessage TEXT,
+        actorIp TEXT,
+        steps TEXT NOT NULL,
+        scripts TEXT NOT NULL
+      );
+      CREATE INDEX deploymentsByTime ON deployments (startTime);
+      CREATE INDEX deploymentsByStatus ON deployments (status, startTime);
+      CREATE INDEX deploymentsByProject ON deployments (projectId, startTime);
+      CREATE INDEX deploymentsByProjectAndStatus ON deployments (projectId, status, startTime);`
+  },
+  {
+    what: 'settings and the audit log',
+    sql: `
+      CREATE TABLE settings (key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
+      CREATE TABLE audit (
+        position INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        at TEXT NOT NULL,
+        action TEXT NOT NULL,
+        actor TEXT NOT NULL,
+        ip TEXT,
+        projectId TEXT,
+        target TEXT,
+        detail TEXT,
+        ok INTEGER NOT NULL
+      );
+      CREATE INDEX auditByAction ON audit (action);
+      CREATE INDEX auditByProject ON audit (projectId);`
+  },
+  {
+    what: 'log sources',
+    sql: `
+      CREATE TABLE logSources (
+        position INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        projectId TEXT NOT NULL REFERENCES projects (id) ON DELETE CASCADE,
+        label TEXT NOT NULL,
+        filePath TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        sortOrder INTEGER NOT NULL,
+        createdAt TEXT NOT NULL,
+        updatedAt TEXT NOT NULL
+      );
+      CREATE INDEX logSourcesByProject ON logSources (projectId, sortOrder);`
+  },
+  {
+    what: 'telemetry reports, by day and instance',
+    sql: `
+      CREATE TABLE telemetryReports (
+        date TEXT NOT NULL,
+        instanceId TEXT NOT NULL,
+        startups INTEGER NOT NULL,
+        pushes INTEGER NOT NULL,
+        svcVersion TEXT NOT NULL,
+        os TEXT NOT NULL,
+        arch TEXT NOT NULL,
+        PRIMARY KEY (date, instanceId)
+      ) WITHOUT ROWID;`
+  }
+]
+
+/** Marks svc.db as svc's in SQLite's own header: "svc1". */
+export const applicationId = 0x73766331
+
+/** The schema this program knows. */
+export const schemaVersion = migrations.length
+
+/** Takes the steps a database has not taken yet, all or none; gives their number. */
+export function migrate(memory: Memory): number {
+  const from = versionOf(memory)
+  if (from === schemaVersion) return 0
+  memory.transaction(() => {
+    for (const { sql } of migrations.slice(from)) memory.script(sql)
+    memory.script(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${schemaVersion}`)
+  })
+  return schemaVersion - from
+}
+
+/** How many steps a database has taken. */
+export function versionOf(memory: Memory): number {
+  return memory.pragma('user_version') as number
+}

@@ -1,0 +1,123 @@
+import { invalid } from '../../base/refusal.js'
+import type { DeploymentRow, DeploymentStatus } from '../../model/deployment.js'
+import type { Reader, Transaction, Value } from '../database.js'
+import { columnsOf } from './columns.js'
+
+const columns = columnsOf<DeploymentRow>('deployments', {
+  id: 'plain',
+  projectId: 'plain',
+  projectName: 'plain',
+  status: 'plain',
+  triggerSource: 'plain',
+  startTime: 'plain',
+  endTime: 'plain',
+  duration: 'plain',
+  rollbackOf: 'plain',
+  message: 'plain',
+  env: 'plain',
+  hasArtifact: 'flag',
+  archiveBytes: 'plain',
+  archiveSha256: 'plain',
+  fileCount: 'plain',
+  errorMessage: 'plain',
+  actorIp: 'plain',
+  steps: 'json',
+  scripts: 'json'
+})
+
+const newestFirst = 'ORDER BY startTime DESC, position DESC'
+
+export interface DeploymentFilter {
+  projectId?: string
+  status?: DeploymentStatus
+}
+
+/** Adds a record. */
+export function insertDeployment(tx: Transaction, row: DeploymentRow): void {
+  columns.insert(tx, row)
+}
+
+/** Writes the fields that are present; gives false where there is no such deployment. */
+export function updateDeployment(tx: Transaction, id: string, patch: Partial<DeploymentRow>): boolean {
+  return columns.update(tx, id, patch) > 0
+}
+
+/** One record by its id. */
+export function findDeployment(db: Reader, id: string): DeploymentRow | undefined {
+  return one(db.get('SELECT * FROM deployments WHERE id = ?', id))
+}
+
+/** A page of records, newest first: at most `limit`, those older than `before` (an id; unknown: a refusal). */
+export function listDeployments(
+  db: Reader,
+  { before, limit, ...filter }: DeploymentFilter & { limit: number; before?: string }
+): DeploymentRow[] {
+  const { conditions, values } = where(filter)
+  if (before !== undefined) {
+    const at = db.get<{ startTime: string; position: number }>(
+      'SELECT startTime, position FROM deployments WHERE id = ?',
+      before
+    )
+    if (at === undefined) throw invalid('before', `cannot list what came before "${before}": there is no such deployment`)
+    conditions.push('(startTime, position) < (?, ?)')
+    values.push(at.startTime, at.position)
+  }
+  return many(db.all(`SELECT * FROM deployments ${all(conditions)} ${newestFirst} LIMIT ?`, ...values, limit))
+}
+
+/** How many records there are. */
+export function countDeployments(db: Reader, filter: DeploymentFilter = {}): number {
+  const { conditions, values } = where(filter)
+  return db.get<{ n: number }>(`SELECT count(*) AS n FROM deployments ${all(conditions)}`, ...values)?.n ?? 0
+}
+
+/** Those that are queued or running, in order of arrival. */
+export function unfinishedDeployments(db: Reader): DeploymentRow[] {
+  return many(db.all(`SELECT * FROM deployments WHERE status IN ('queued', 'running') ORDER BY startTime, position`))
+}
+
+/** Removes a project's records; gives their ids, so that their files can go too. */
+export function deleteDeploymentsOf(tx: Transaction, projectId: string): string[] {
+  const ids = tx.all<{ id: string }>('SELECT id FROM deployments WHERE projectId = ?', projectId).map(({ id }) => id)
+  tx.run('DELETE FROM deployments WHERE projectId = ?', projectId)
+  return ids
+}
+
+/** A project's newest success. */
+export function latestSuccess(db: Reader, projectId: string): DeploymentRow | undefined {
+  return one(
+    db.get(`SELECT * FROM deployments WHERE projectId = ? AND status = 'success' ${newestFirst} LIMIT 1`, projectId)
+  )
+}
+
+/** A project's newest success whose archive is still kept. */
+export function latestSuccessWithArchive(db: Reader, projectId: string): DeploymentRow | undefined {
+  return one(
+    db.get(
+      `SELECT * FROM deployments WHERE projectId = ? AND status = 'success' AND hasArtifact = 1 ${newestFirst} LIMIT 1`,
+      projectId
+    )
+  )
+}
+
+/** A project's records whose archive is still kept, newest first. */
+export function archivedDeployments(db: Reader, projectId: string): DeploymentRow[] {
+  return many(db.all(`SELECT * FROM deployments WHERE projectId = ? AND hasArtifact = 1 ${newestFirst}`, projectId))
+}
+
+function where({ projectId, status }: DeploymentFilter): { conditions: string[]; values: Value[] } {
+  const given = Object.entries({ projectId, status }).filter(([, value]) => value !== undefined)
+  return { conditions: given.map(([field]) => `${field} = ?`), values: given.map(([, value]) => value as string) }
+}
+
+function all(conditions: string[]): string {
+  return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
+}
+
+function one(row: object | undefined): DeploymentRow | undefined {
+  return row === undefined ? undefined : columns.decode(row)
+}
+
+function many(rows: object[]): DeploymentRow[] {
+  return rows.map(row => columns.decode(row))
+}

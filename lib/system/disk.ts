@@ -1,0 +1,26 @@
+import { statfs } from 'node:fs/promises'
+
+/** Null: not known, or not told. */
+export interface DiskFigures {
+  freeBytes: number | null
+  totalBytes: number | null
+  percentUsed: number | null
+}
+
+export const unknownDisk: DiskFigures = { freeBytes: null, totalBytes: null, percentUsed: null }
+
+/** The file system that holds `directory`, as `df` counts: what root has reserved is neither used nor free. */
+export async function readDisk(directory: string): Promise<DiskFigures> {
+  try {
+    const { bsize, blocks, bfree, bavail } = await statfs(directory) // Node 18.15; before, it is unknown
+    const used = blocks - bfree
+    return { freeBytes: bavail * bsize, totalBytes: blocks * bsize, percentUsed: percentOf(used, used + bavail) }
+  } catch {
+    return unknownDisk
+  }
+}
+
+/** Percent with two decimals; 0 of nothing. */
+export function percentOf(part: number, whole: number): number {
+  return whole === 0 ? 0 : Math.round((part / whole) * 10_000) / 100
+}

@@ -1,0 +1,122 @@
+import { constants, promises as fs } from 'node:fs'
+import { platform } from 'node:process'
+import type { Clock } from '../base/clock.js'
+import type { DeploymentRow } from '../model/deployment.js'
+import type { Store } from '../store/database.js'
+import { listDeployments } from '../store/tables/deployments.js'
+import { readDisk, unknownDisk } from './disk.js'
+import type { DiskFigures } from './disk.js'
+import { describeRuntime } from './runtime.js'
+import { successRate } from './status.js'
+
+/** What anybody may know (§2.10). */
+export interface HealthReport {
+  status: 'ok' | 'unhealthy'
+  /** Seconds. */
+  uptime: number
+  version: string
+}
+
+export interface HealthDetail {
+  version: string
+  runtime: { name: string; version: string }
+  uptimeSec: number
+  serverTime: string
+  db: { ok: boolean; latencyMs: number; path: string }
+  disk: DiskFigures
+  /** The data directory; the name is the wire's. */
+  kiteHome: { path: string; writable: boolean; tmpWritable: boolean }
+  deploy: { last5: RecentDeployment[]; successRate: number | null }
+  memoryMB: { rss: number; heapUsed: number }
+}
+
+type RecentDeployment = Pick<DeploymentRow, 'id' | 'projectId' | 'projectName' | 'status' | 'startTime' | 'duration'>
+
+export interface Health {
+  report(): HealthReport
+  detail(): Promise<HealthDetail>
+  isWell(detail: HealthDetail): boolean
+}
+
+const maxPercentUsed = 95 // §4.8
+
+interface Needs {
+  store: Store
+  clock: Clock
+  version: string
+  startedAtMs: number
+  home: { directory: string; tmp: string }
+  /** Of the file system that holds the data directory. */
+  diskOf?: (directory: string) => Promise<DiskFigures>
+}
+
+export function createHealth({ store, clock, version, startedAtMs, home, diskOf = toldDisk }: Needs): Health {
+  const uptimeSec = (): number => Math.floor((clock.now() - startedAtMs) / 1000)
+
+  return {
+    report: () => ({ status: store.state().ok ? 'ok' : 'unhealthy', uptime: uptimeSec(), version }),
+
+    async detail() {
+      const [disk, writable, tmpWritable] = await Promise.all([
+        diskOf(home.directory),
+        isWritable(home.directory),
+        isWritable(home.tmp)
+      ])
+      const { rss, heapUsed } = process.memoryUsage()
+      return {
+        version,
+        runtime: describeRuntime(),
+        uptimeSec: uptimeSec(),
+        serverTime: new Date(clock.now()).toISOString(),
+        db: measureStore(store),
+        disk,
+        kiteHome: { path: home.directory, writable, tmpWritable },
+        deploy: recentDeployments(store),
+        memoryMB: { rss: megabytes(rss), heapUsed: megabytes(heapUsed) }
+      }
+    },
+
+    isWell: ({ db, kiteHome, disk }) => db.ok && kiteHome.writable && (disk.percentUsed ?? 0) < maxPercentUsed
+  }
+}
+
+function measureStore(store: Store): HealthDetail['db'] {
+  const { ok, path } = store.state()
+  const fromMs = performance.now()
+  try {
+    store.get('SELECT 1')
+    return { ok, latencyMs: rounded(performance.now() - fromMs), path }
+  } catch {
+    return { ok: false, latencyMs: rounded(performance.now() - fromMs), path }
+  }
+}
+
+function recentDeployments(store: Store): HealthDetail['deploy'] {
+  const recent = listDeployments(store, { limit: 5 })
+  const counted = (status: string): number => recent.filter(row => row.status === status).length
+  return {
+    last5: recent.map(({ id, projectId, projectName, status, startTime, duration }) => {
+      return { id, projectId, projectName, status, startTime, duration }
+    }),
+    successRate: successRate(counted('success'), counted('failed'))
+  }
+}
+
+async function toldDisk(directory: string): Promise<DiskFigures> {
+  return platform === 'win32' ? unknownDisk : readDisk(directory) // §2.10
+}
+
+async function isWritable(directory: string): Promise<boolean> {
+  return fs.access(directory, constants.W_OK).then(
+    () => true,
+    () => false
+  )
+}
+
+function megabytes(bytes: number): number {
+  return rounded(bytes / 1024 / 1024)
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 100) / 100
+}

@@ -1,0 +1,78 @@
+import { readFile } from 'node:fs/promises'
+import { freemem, totalmem } from 'node:os'
+import { runProcess } from '../proc/run.js'
+import { percentOf } from './disk.js'
+
+export interface MemoryFigures {
+  totalBytes: number
+  /** The raw free pages. */
+  freeBytes: number
+  /** What programs could still get: the system gives up caches for them. */
+  availableBytes: number
+  usedBytes: number
+  percentUsed: number
+}
+
+interface Measured {
+  totalBytes: number
+  freeBytes: number
+  /** Null: the system does not say, and free is all that is known. */
+  availableBytes: number | null
+}
+
+const vmStatLimitMs = 2000
+
+/** The memory of the machine by the rules of §2.11, `used` counted from what is available. */
+export async function readMemory(): Promise<MemoryFigures> {
+  return memoryFigures(await measure())
+}
+
+async function measure(): Promise<Measured> {
+  const unknown = { totalBytes: totalmem(), freeBytes: freemem(), availableBytes: null }
+  if (process.platform === 'darwin') return { ...unknown, availableBytes: parseVmStat(await vmStat()) }
+  if (process.platform !== 'linux') return unknown
+  // Not os.freemem(): on Linux that is MemAvailable from Node 20 on.
+  return parseMeminfo(await readFile('/proc/meminfo', 'utf8').catch(() => '')) ?? unknown
+}
+
+/** Pure. `used` and `percentUsed` follow from what is available, which is never more than all. */
+export function memoryFigures({ totalBytes, freeBytes, availableBytes }: Measured): MemoryFigures {
+  const available = Math.min(availableBytes ?? freeBytes, totalBytes)
+  const usedBytes = totalBytes - available
+  return { totalBytes, freeBytes, availableBytes: available, usedBytes, percentUsed: percentOf(usedBytes, totalBytes) }
+}
+
+/** The text of /proc/meminfo (proc_meminfo(5)); undefined where it lacks what is needed. Before Linux 3.14 it has no MemAvailable. */
+export function parseMeminfo(text: string): Measured | undefined {
+  const bytes = (name: string): number | null => {
+    const found = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text)
+    return found === null ? null : Number(found[1]) * 1024
+  }
+  const totalBytes = bytes('MemTotal')
+  const freeBytes = bytes('MemFree')
+  if (totalBytes === null || freeBytes === null) return undefined
+  return { totalBytes, freeBytes, availableBytes: bytes('MemAvailable') }
+}
+
+/**
+ * What `vm_stat` of macOS prints, to the bytes that are available: free, speculative and inactive pages. Purgeable ones
+ * are not added, since they are counted among the others. Null where the text is not understood.
+ */
+export function parseVmStat(text: string): number | null {
+  const pageBytes = Number(/page size of (\d+) bytes/.exec(text)?.[1])
+  const pages = ['free', 'inactive', 'speculative'].map(kind => Number(new RegExp(`^Pages ${kind}:\\s+(\\d+)\\.`, 'm').exec(text)?.[1]))
+  const total = pages.reduce((sum, count) => sum + count, 0) * pageBytes
+  return Number.isFinite(total) ? total : null
+}
+
+async function vmStat(): Promise<string> {
+  const lines: string[] = []
+  await runProcess({
+    command: ['/usr/bin/vm_stat'],
+    cwd: '/',
+    env: { LC_ALL: 'C' },
+    timeoutMs: vmStatLimitMs,
+    onLine: line => void lines.push(line)
+  })
+  return lines.join('\n')
+}

@@ -1,0 +1,119 @@
+import { access, opendir, realpath, stat } from 'node:fs/promises'
+import type { Dirent } from 'node:fs'
+import { homedir } from 'node:os'
+import { dirname, isAbsolute, join, normalize, sep } from 'node:path'
+import { Refusal, invalid } from '../base/refusal.js'
+
+export interface PlaceEntry {
+  name: string
+  path: string
+  isDir: boolean
+  isSymlink: boolean
+  isHidden: boolean
+}
+
+export interface PlaceListing {
+  path: string
+  /** Null above a root. */
+  parent: string | null
+  exists: boolean
+  isDir: boolean
+  truncated: boolean
+  /** Directories first, then by name. */
+  entries: PlaceEntry[]
+}
+
+export const inclusions = ['dirs', 'files', 'both'] as const
+export type Inclusion = (typeof inclusions)[number]
+
+export interface Places {
+  home(): Promise<{ home: string; cwd: string; sep: string; roots: string[] }>
+  /** Refuses a relative path (400), a denied place (403), one this user may not read (403). */
+  list(path: string, include: Inclusion): Promise<PlaceListing>
+}
+
+const maxEntries = 1000 // decisions §10
+/** A directory with more than this many names is not read to its end. */
+const maxNames = 50_000
+/** Kinds of links are asked for so many at a time. */
+const statsAtOnce = 32
+
+/** The machine's directories, to choose a deployPath or a log file from. Denied places are not shown, nor listed. */
+export function createPlaces({ isDenied }: { isDenied(path: string): boolean }): Places {
+  return {
+    async home() {
+      return { home: homedir(), cwd: process.cwd(), sep, roots: await rootsOf() }
+    },
+
+    async list(given, include) {
+      if (!isAbsolute(given)) throw invalid('path', `"${given}" cannot be listed: an absolute path is needed`)
+      if (given.includes('\0')) throw invalid('path', 'The path cannot be listed: it holds a NUL')
+      const path = withoutEnd(normalize(given))
+      if (isDenied(path) || isDenied(await realpath(path).catch(() => path))) throw forbidden(path, 'it is kept private')
+      const parent = dirname(path) === path ? null : dirname(path)
+      const found = await stat(path).catch(() => null)
+      const listing = { path, parent, exists: found !== null, isDir: found?.isDirectory() ?? false }
+      if (!listing.isDir) return { ...listing, truncated: false, entries: [] }
+      const { names, truncated } = await readNames(path)
+      const entries = await describeAll(path, names, isDenied)
+      const kept = entries.filter(({ isDir }) => include === 'both' || isDir === (include === 'dirs')).sort(inOrder)
+      return { ...listing, truncated: truncated || kept.length > maxEntries, entries: kept.slice(0, maxEntries) }
+    }
+  }
+}
+
+/** `/`, or the drives that are there. */
+async function rootsOf(): Promise<string[]> {
+  if (process.platform !== 'win32') return ['/']
+  const drives = Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZ', letter => `${letter}:\\`)
+  const isThere = await Promise.all(drives.map(drive => access(drive).then(() => true, () => false)))
+  return drives.filter((_, index) => isThere[index])
+}
+
+async function readNames(path: string): Promise<{ names: Dirent[]; truncated: boolean }> {
+  const names: Dirent[] = []
+  try {
+    for await (const entry of await opendir(path)) {
+      if (names.length === maxNames) return { names, truncated: true }
+      names.push(entry)
+    }
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EACCES' || code === 'EPERM') throw forbidden(path, 'the server\'s user may not read it')
+    throw error
+  }
+  return { names, truncated: false }
+}
+
+async function describeAll(directory: string, names: Dirent[], isDenied: (path: string) => boolean): Promise<PlaceEntry[]> {
+  const entries: PlaceEntry[] = []
+  for (let from = 0; from < names.length; from += statsAtOnce) {
+    const described = await Promise.all(names.slice(from, from + statsAtOnce).map(entry => describe(directory, entry, isDenied)))
+    entries.push(...described.filter((entry): entry is PlaceEntry => entry !== null))
+  }
+  return entries
+}
+
+/** Null for what is denied, and for what is neither file nor directory: a device, a socket, a link to nothing. */
+async function describe(directory: string, entry: Dirent, isDenied: (path: string) => boolean): Promise<PlaceEntry | null> {
+  const path = join(directory, entry.name)
+  const isSymlink = entry.isSymbolicLink()
+  if (isDenied(path)) return null
+  if (isSymlink && isDenied(await realpath(path).catch(() => path))) return null
+  const kind = isSymlink ? await stat(path).catch(() => null) : entry
+  if (!kind?.isDirectory() && !kind?.isFile()) return null
+  return { name: entry.name, path, isDir: kind.isDirectory(), isSymlink, isHidden: entry.name.startsWith('.') }
+}
+
+function withoutEnd(path: string): string {
+  return path.length > 1 && path.endsWith(sep) && dirname(path) !== path ? path.slice(0, -1) : path
+}
+
+function inOrder(a: PlaceEntry, b: PlaceEntry): number {
+  if (a.isDir !== b.isDir) return a.isDir ? -1 : 1
+  return a.name < b.name ? -1 : 1
+}
+
+function forbidden(path: string, why: string): Refusal {
+  return new Refusal('forbidden', 'forbidden_path', `"${path}" cannot be listed: ${why}`)
+}

@@ -1,0 +1,173 @@
+import type { Clock } from '../base/clock.js'
+import { runProcess } from '../proc/run.js'
+import { parseJlist } from './pm2-list.js'
+import type { Pm2Process } from './pm2-list.js'
+import { findPm2, pm2Command, pm2Environment } from './pm2-program.js'
+import type { Environment } from './pm2-program.js'
+
+/** What `pm2 jlist` said, or why it said nothing. */
+export type Pm2Listing =
+  | { outcome: 'listed'; processes: Pm2Process[] }
+  | { outcome: 'missing' | 'failed'; message: string }
+
+/** A list item (§2.12): the instances of a cluster are one application. */
+export interface Pm2App {
+  name: string
+  pmId: number
+  status: string
+}
+
+/** What a project's page shows of its application (§2.12, §4.11). */
+export type Pm2Binding = { bound: false; message: string } | { bound: true; found: false; name: string } | Pm2Details
+
+export interface Pm2Details extends Pm2App {
+  bound: true
+  found: true
+  pid: number | null
+  uptimeMs: number
+  restarts: number
+  unstableRestarts: number
+  cpuPercent: number
+  memoryBytes: number
+  execMode: string
+  instances: number
+  errorLogPath: string | null
+  outLogPath: string | null
+  createdAt: number | null
+}
+
+export interface Pm2 {
+  /** Cached for 1.5 s, failures too; callers of one moment share one child. */
+  list(): Promise<Pm2Listing>
+  apps(): Promise<Pm2App[]>
+  /** The view of the application a project is bound to; null: to none. */
+  binding(name: string | null): Promise<Pm2Binding>
+}
+
+const cacheMs = 1500 // §8
+const listLimitMs = 5000
+/** jlist prints each process with its whole environment: some 20 KiB each. */
+const maxListBytes = 16 * 1024 * 1024
+
+interface Needs {
+  clock: Clock
+  environment: Environment
+  find?: (environment: Environment) => Promise<string | null>
+  limitMs?: number
+}
+
+/** Asks the pm2 of this machine and user what it runs. */
+export function createPm2({ clock, environment, find = findPm2, limitMs = listLimitMs }: Needs): Pm2 {
+  let cached: { listing: Pm2Listing; atMs: number } | undefined
+  let asking: Promise<Pm2Listing> | undefined
+
+  async function ask(): Promise<Pm2Listing> {
+    const program = await find(environment)
+    const listing = program === null ? missing : await runList(program, environment, limitMs)
+    cached = { listing, atMs: clock.now() }
+    return listing
+  }
+
+  async function list(): Promise<Pm2Listing> {
+    if (cached !== undefined && clock.now() - cached.atMs < cacheMs) return cached.listing
+    asking ??= ask().finally(() => (asking = undefined))
+    return asking
+  }
+
+  return {
+    list,
+    async apps() {
+      const listing = await list()
+      return listing.outcome === 'listed' ? appsOf(listing.processes) : []
+    },
+    async binding(name) {
+      if (name === null) return { bound: false, message: 'The project is not bound to a PM2 application' }
+      const listing = await list()
+      if (listing.outcome !== 'listed') return { bound: false, message: listing.message }
+      return bindingOf(name, listing.processes, clock.now())
+    }
+  }
+}
+
+const missing: Pm2Listing = {
+  outcome: 'missing',
+  message: 'PM2 was not found on PATH, nor where npm puts programs: "npm install -g pm2" installs it'
+}
+
+async function runList(program: string, environment: Environment, timeoutMs: number): Promise<Pm2Listing> {
+  const failed = (why: string): Pm2Listing => ({ outcome: 'failed', message: `"${program} jlist" ${why}` })
+  const stop = new AbortController()
+  const pieces: string[] = []
+  let bytes = 0
+  const ended = await runProcess({
+    command: pm2Command(program, ['jlist']),
+    cwd: '/',
+    env: pm2Environment(environment),
+    stderr: 'ignored',
+    timeoutMs,
+    graceMs: 500,
+    signal: stop.signal,
+    onLine(line) {
+      bytes += line.length
+      if (bytes > maxListBytes) stop.abort()
+      else pieces.push(line)
+    }
+  })
+  if (ended.reason === 'timeout') return failed(`did not answer within ${timeoutMs / 1000} s`)
+  if (ended.reason === 'cancelled') return failed(`printed more than ${maxListBytes} bytes`)
+  if (ended.reason === 'spawn_failed') return failed(`could not be run: ${ended.error}`)
+  if (ended.exitCode !== 0) return failed(`ended with ${ended.signal ?? `code ${ended.exitCode}`}`)
+  // A long line comes in pieces, and the list is one long line: nothing goes between them.
+  const processes = parseJlist(pieces.join(''))
+  return processes === null ? failed('printed no list') : { outcome: 'listed', processes }
+}
+
+/** Pure. One item for each name, in the order of their ids. */
+export function appsOf(processes: readonly Pm2Process[]): Pm2App[] {
+  const names = [...new Set([...processes].sort(byId).map(({ name }) => name))]
+  return names.map(name => {
+    const instances = instancesOf(name, processes)
+    return { name, pmId: (instances[0] as Pm2Process).pmId, status: statusOf(instances) }
+  })
+}
+
+/** Pure. Cpu, memory and restarts of a cluster are summed, uptime is the longest; the rest is its first instance's. */
+export function bindingOf(name: string, processes: readonly Pm2Process[], nowMs: number): Pm2Binding {
+  const instances = instancesOf(name, processes)
+  const [first] = instances
+  if (first === undefined) return { bound: true, found: false, name }
+  const sum = (count: (instance: Pm2Process) => number): number =>
+    instances.reduce((total, instance) => total + count(instance), 0)
+  return {
+    bound: true,
+    found: true,
+    name,
+    pmId: first.pmId,
+    pid: instances.find(({ pid }) => pid !== null)?.pid ?? null,
+    status: statusOf(instances),
+    uptimeMs: Math.max(...instances.map(({ startedAtMs }) => (startedAtMs === null ? 0 : Math.max(0, nowMs - startedAtMs)))),
+    restarts: sum(({ restarts }) => restarts),
+    unstableRestarts: sum(({ unstableRestarts }) => unstableRestarts),
+    cpuPercent: Math.round(sum(({ cpuPercent }) => cpuPercent) * 10) / 10,
+    memoryBytes: sum(({ memoryBytes }) => memoryBytes),
+    execMode: first.execMode,
+    instances: instances.length,
+    errorLogPath: first.errorLogPath,
+    outLogPath: first.outLogPath,
+    createdAt: first.createdAt
+  }
+}
+
+function instancesOf(name: string, processes: readonly Pm2Process[]): Pm2Process[] {
+  return processes.filter(found => found.name === name).sort(byId)
+}
+
+/** One errored instance is what a person must hear of; else one that runs says that the application does. */
+function statusOf(instances: readonly Pm2Process[]): string {
+  const statuses = instances.map(({ status }) => status)
+  return ['errored', 'online'].find(status => statuses.includes(status)) ?? (statuses[0] as string)
+}
+
+function byId(a: Pm2Process, b: Pm2Process): number {
+  return a.pmId - b.pmId
+}

@@ -1,0 +1,86 @@
+import { isAbsolute } from 'node:path'
+import { Refusal } from '../base/refusal.js'
+import { parseCidr } from '../http/client-address.js'
+
+/** Takes a value as it was given (trimmed), gives it as it is kept. Refuses: 400 naming the key. */
+export type Check = (value: string, key: string) => string
+
+export const maxValueLength = 10_000
+const eventKeys = ['deploy_success', 'deploy_failure']
+const minDeployTokenLength = 8 // as §8 asks of a new admin token
+
+export function unusable(key: string, reason: string): Refusal {
+  return new Refusal('invalid', 'invalid_setting', `"${key}" cannot be set: ${reason}`, { field: key })
+}
+
+/** The items of a list setting: between commas, spaces or line ends. */
+export function itemsOf(value: string): string[] {
+  return value.split(/[\s,]+/).filter(item => item !== '')
+}
+
+export const line: Check = (value, key) => {
+  if (/[\x00-\x1f\x7f]/.test(value)) throw unusable(key, 'it must be one line of visible characters')
+  return value
+}
+
+export const httpUrl: Check = (value, key) => {
+  if (value !== '' && !isHttpUrl(value)) throw unusable(key, 'an address with http:// or https:// is needed')
+  return value
+}
+
+function isHttpUrl(value: string): boolean {
+  try {
+    return /^https?:$/.test(new URL(value).protocol)
+  } catch {
+    return false
+  }
+}
+
+export const events: Check = (value, key) => {
+  const unknown = itemsOf(value).find(event => !eventKeys.includes(event))
+  if (unknown !== undefined) throw unusable(key, `there is no event "${unknown}", only ${eventKeys.join(' and ')}`)
+  return itemsOf(value).join(',')
+}
+
+export const absolutePath: Check = (value, key) => {
+  if (value !== '' && !isAbsolute(value)) throw unusable(key, `"${value}" is not an absolute path`)
+  return line(value, key)
+}
+
+/** A whole number from `min` to `max`, both included. */
+export function whole(min: number, max: number): Check {
+  return (value, key) => {
+    const given = /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN
+    if (given >= min && given <= max) return String(given)
+    throw unusable(key, `"${value}" is not a whole number from ${min} to ${max}`)
+  }
+}
+
+export const onOff: Check = (value, key) => {
+  if (value === 'true' || value === '1') return 'true'
+  if (value === 'false' || value === '0') return 'false'
+  throw unusable(key, `"${value}" is neither true nor false`)
+}
+
+export const deployToken: Check = (value, key) => {
+  if (value === '') return value
+  if (value.length < minDeployTokenLength) throw unusable(key, `at least ${minDeployTokenLength} characters are needed`)
+  if (!/^[\x21-\x7e]+$/.test(value)) {
+    throw unusable(key, 'only visible ASCII characters, without spaces, fit into a header')
+  }
+  return value
+}
+
+/** `whsec_` announces base64 (Standard Webhooks): what is none would sign with something else than was meant. */
+export const webhookSecret: Check = (value, key) => {
+  if (value.startsWith('whsec_') && !/^whsec_(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2,4}={0,2})$/.test(value)) {
+    throw unusable(key, 'after "whsec_" base64 is needed; a secret of another form must begin otherwise')
+  }
+  return line(value, key)
+}
+
+export const addresses: Check = (value, key) => {
+  const wrong = itemsOf(value).find(item => parseCidr(item) === undefined)
+  if (wrong !== undefined) throw unusable(key, `"${wrong}" is neither an IP address nor a CIDR block`)
+  return itemsOf(value).join(',')
+}

@@ -1,0 +1,127 @@
+import type { AuditEvent, Actor } from '../model/audit.js'
+import type { Store, Transaction } from '../store/database.js'
+import { readSettings, writeSetting } from '../store/tables/settings.js'
+import type { Check } from './setting-checks.js'
+import {
+  absolutePath,
+  addresses,
+  deployToken,
+  events,
+  httpUrl,
+  itemsOf,
+  maxValueLength,
+  onOff,
+  unusable,
+  webhookSecret,
+  whole
+} from './setting-checks.js'
+
+export type SettingType = 'text' | 'secret' | 'number' | 'flag' | 'list'
+
+export interface SettingRow {
+  key: string
+  type: SettingType
+  unit: string | null
+  default: string
+  /** The value as it is kept. Refuses: 400 naming the key. */
+  check: Check
+  help: string
+}
+
+/** Every setting (§2.7). Reading, writing, the README's reference and the panel's form come from these rows. */
+export const settingRows = [
+  row('webhook_url', 'text', '', httpUrl, 'Where notifications are sent; empty: nowhere.'),
+  row('webhook_events', 'list', 'deploy_success,deploy_failure', events, 'Which events are sent.'),
+  row('webhook_secret', 'secret', '', webhookSecret, 'Signs notifications (Standard Webhooks); empty: unsigned.'),
+  row('default_deploy_path', 'text', '', absolutePath, 'Proposed as the deployPath of a new project.'),
+  row('max_upload_size', 'number', '500', whole(1, 1_000_000), 'Largest archive that is taken.', 'MB'),
+  row('max_extracted_size', 'number', '4096', whole(1, 1_000_000), 'Most that an archive may hold unpacked.', 'MB'),
+  row('global_deploy_token', 'secret', '', deployToken, 'Accepted for uploads to any project; empty: none is.'),
+  row('keep_archives', 'number', '10', whole(1, 10_000), 'Archives kept of successful deployments.', 'per project'),
+  row('script_timeout', 'number', '1800', whole(1, 86_400), 'How long a script may run.', 'seconds'),
+  row('allow_client_scripts', 'flag', 'true', onOff, 'Whether an upload may bring scripts of its own.'),
+  row('trusted_proxies', 'list', '127.0.0.0/8,::1', addresses, 'Whose X-Forwarded-For is believed: addresses, CIDR.'),
+  row('allowed_ips', 'list', '', addresses, 'Who may deploy, roll back and open a terminal; empty: everybody.'),
+  row('terminal_enabled', 'flag', 'true', onOff, 'Whether the panel has a terminal.')
+] as const satisfies readonly SettingRow[]
+
+export type SettingKey = (typeof settingRows)[number]['key']
+
+export interface Settings {
+  /** Every key, defaults included. */
+  all(): Record<string, string>
+  text(key: SettingKey): string
+  number(key: SettingKey): number
+  flag(key: SettingKey): boolean
+  /** The same array until the settings change. */
+  list(key: SettingKey): readonly string[]
+  /**
+   * A request's values as they would be kept; keeps none. Unknown keys are ignored. Refuses: 400 naming the key.
+   */
+  check(patch: Record<string, unknown>): Map<SettingKey, string>
+  /** Keeps checked values, all or none, each with its audit entry (the key, never the value). */
+  update(values: Map<SettingKey, string>, actor: Actor): Promise<void>
+  /** To be called when somebody else has written settings into the store (an import). */
+  reload(): void
+}
+
+interface Audit {
+  within(tx: Transaction, event: AuditEvent): void
+}
+
+export function createSettings({ store, audit }: { store: Store; audit: Audit }): Settings {
+  // Asked for on every request: kept in memory, and lists parsed once.
+  let values = readValues(store)
+  const lists = new Map<SettingKey, readonly string[]>()
+
+  const text = (key: SettingKey): string => values[key] as string
+
+  function reload(): void {
+    values = readValues(store)
+    lists.clear()
+  }
+
+  return {
+    all: () => ({ ...values }),
+    text,
+    number: key => Number(text(key)),
+    flag: key => text(key) === 'true',
+    list(key) {
+      const list = lists.get(key) ?? itemsOf(text(key))
+      lists.set(key, list)
+      return list
+    },
+    check: checkSettings,
+    async update(checked, actor) {
+      await store.write(tx => {
+        for (const [key, value] of checked) {
+          writeSetting(tx, key, value)
+          audit.within(tx, { action: 'settings.update', actor, target: key })
+        }
+      })
+      reload()
+    },
+    reload
+  }
+}
+
+function readValues(store: Store): Record<string, string> {
+  const kept = readSettings(store)
+  return Object.fromEntries(settingRows.map(({ key, default: fallback }) => [key, kept[key] ?? fallback]))
+}
+
+function checkSettings(patch: Record<string, unknown>): Map<SettingKey, string> {
+  const checked = new Map<SettingKey, string>()
+  for (const { key, check } of settingRows) {
+    const value = Object.hasOwn(patch, key) ? patch[key] : undefined
+    if (value === undefined) continue
+    if (typeof value !== 'string') throw unusable(key, 'a string is needed')
+    if (value.includes('\0') || value.length > maxValueLength) throw unusable(key, 'it is too long, or holds a NUL')
+    checked.set(key, check(value.trim(), key))
+  }
+  return checked
+}
+
+function row<K extends string>(key: K, type: SettingType, fallback: string, check: Check, help: string, unit?: string) {
+  return { key, type, unit: unit ?? null, default: fallback, check, help }
+}

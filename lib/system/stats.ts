@@ -1,0 +1,136 @@
+import type { DeploymentRow, DeploymentStep, StepName } from '../model/deployment.js'
+import { stepNames } from '../model/deployment.js'
+import type { Reader } from '../store/database.js'
+import { successRate } from './status.js'
+
+export interface Heatmap {
+  days: number
+  /** One for each day, oldest first; days begin at midnight UTC. */
+  cells: Array<{ date: string; count: number; failed: number }>
+}
+
+export interface SuccessRates {
+  days: number
+  /** As of the heatmap; the rate is in percent, null for a day on which nothing was finished. */
+  points: Array<{ date: string; success: number; failed: number; rate: number | null }>
+}
+
+export interface StepDurations {
+  name: StepName
+  /** How many times the step ran to its end. */
+  count: number
+  medianMs: number
+  p95Ms: number
+  maxMs: number
+}
+
+export interface Durations {
+  days: number
+  projectId: string | null
+  /** Deployments that were counted: the newest `maxCounted` of those days. */
+  deployments: number
+  steps: StepDurations[]
+  /** The newest ones by themselves, oldest first. */
+  recent: Array<Pick<DeploymentRow, 'id' | 'startTime' | 'status'> & { steps: Array<{ name: StepName; ms: number }> }>
+}
+
+export interface DurationsQuery {
+  projectId?: string | undefined
+  days: number
+}
+
+export interface Stats {
+  heatmap(days: number): Heatmap
+  successRates(days: number): SuccessRates
+  durations(query: DurationsQuery): Durations
+}
+
+const dayMs = 86_400_000
+const maxCounted = 1000
+const maxRecent = 50
+
+/** What the records say of the last days, today included. */
+export function createStats({ store, clock }: { store: Reader; clock: { now(): number } }): Stats {
+  return {
+    heatmap(days) {
+      const cells = countByDay(store, datesUpTo(clock.now(), days)).map(({ date, count, failed }) => ({ date, count, failed }))
+      return { days, cells }
+    },
+
+    successRates(days) {
+      const points = countByDay(store, datesUpTo(clock.now(), days)).map(({ date, success, failed }) => {
+        return { date, success, failed, rate: successRate(success, failed) }
+      })
+      return { days, points }
+    },
+
+    durations({ projectId, days }) {
+      const [since = ''] = datesUpTo(clock.now(), days)
+      const timed = readSteps(store, since, projectId).map(({ steps, ...row }) => ({ ...row, steps: timesOf(steps) }))
+      return {
+        days,
+        projectId: projectId ?? null,
+        deployments: timed.length,
+        steps: summarise(timed.flatMap(({ steps }) => steps)),
+        recent: timed.slice(0, maxRecent).reverse()
+      }
+    }
+  }
+}
+
+/** The dates (UTC) of `days` days, the last one today's, oldest first. */
+export function datesUpTo(nowMs: number, days: number): string[] {
+  return Array.from({ length: days }, (_, index) => dateOf(nowMs - (days - 1 - index) * dayMs))
+}
+
+function dateOf(atMs: number): string {
+  return new Date(atMs).toISOString().slice(0, 10)
+}
+
+interface DayCounts {
+  date: string
+  count: number
+  success: number
+  failed: number
+}
+
+function countByDay(store: Reader, dates: string[]): DayCounts[] {
+  const rows = store.all<DayCounts>(
+    `SELECT substr(startTime, 1, 10) AS date, count(*) AS count,
+       sum(status = 'success') AS success, sum(status = 'failed') AS failed
+     FROM deployments WHERE startTime >= ? GROUP BY date`,
+    dates[0] ?? ''
+  )
+  const found = new Map(rows.map(row => [row.date, row]))
+  return dates.map(date => found.get(date) ?? { date, count: 0, success: 0, failed: 0 })
+}
+
+type StepsRow = Pick<DeploymentRow, 'id' | 'startTime' | 'status' | 'steps'>
+
+/** Newest first. */
+function readSteps(store: Reader, since: string, projectId: string | undefined): StepsRow[] {
+  const rows = store.all<Omit<StepsRow, 'steps'> & { steps: string }>(
+    `SELECT id, startTime, status, steps FROM deployments
+     WHERE startTime >= ? AND status IN ('success', 'failed') ${projectId === undefined ? '' : 'AND projectId = ?'}
+     ORDER BY startTime DESC, position DESC LIMIT ?`,
+    ...(projectId === undefined ? [since, maxCounted] : [since, projectId, maxCounted])
+  )
+  return rows.map(row => ({ ...row, steps: JSON.parse(row.steps) as DeploymentStep[] }))
+}
+
+/** Of the steps that ran to their end, failed or not. */
+function timesOf(steps: readonly DeploymentStep[]): Array<{ name: StepName; ms: number }> {
+  return steps.flatMap(({ name, status, startedAt, endedAt }) => {
+    if (status === 'skipped' || endedAt === null) return []
+    return [{ name, ms: Math.max(0, Date.parse(endedAt) - Date.parse(startedAt)) }]
+  })
+}
+
+function summarise(times: ReadonlyArray<{ name: StepName; ms: number }>): StepDurations[] {
+  return stepNames.flatMap(name => {
+    const sorted = times.filter(time => time.name === name).map(({ ms }) => ms).sort((a, b) => a - b)
+    if (sorted.length === 0) return []
+    const at = (share: number): number => sorted[Math.ceil(share * sorted.length) - 1] as number
+    return [{ name, count: sorted.length, medianMs: at(0.5), p95Ms: at(0.95), maxMs: at(1) }]
+  })
+}

@@ -1,0 +1,55 @@
+import type { Reader } from '../store/database.js'
+import { countDeployments } from '../store/tables/deployments.js'
+import { listProjects } from '../store/tables/projects.js'
+
+/** The server's figures (§2.9). */
+export interface Status {
+  version: string
+  uptime: string
+  projectCount: number
+  deploymentCount: number
+  successCount: number
+  failedCount: number
+  /** Percent of the finished ones; 0 where none is. */
+  successRate: number
+}
+
+export function readStatus(store: Reader, { version, uptimeMs }: { version: string; uptimeMs: number }): Status {
+  const successCount = countDeployments(store, { status: 'success' })
+  const failedCount = countDeployments(store, { status: 'failed' })
+  return {
+    version,
+    uptime: formatUptime(uptimeMs),
+    projectCount: listProjects(store, {}).length,
+    deploymentCount: countDeployments(store, {}),
+    successCount,
+    failedCount,
+    successRate: successRate(successCount, failedCount) ?? 0
+  }
+}
+
+/** Percent with one decimal; null where there is nothing to count. */
+export function successRate(succeeded: number, failed: number): number | null {
+  return succeeded + failed === 0 ? null : Math.round((succeeded / (succeeded + failed)) * 1000) / 10
+}
+
+const units = [
+  ['d', 86_400],
+  ['h', 3600],
+  ['m', 60],
+  ['s', 1]
+] as const
+
+/** The two largest units that count: `3d 4h`, `2m 5s`, `0s`. */
+export function formatUptime(ms: number): string {
+  let seconds = Math.floor(ms / 1000)
+  const parts = units.map(([unit, size]) => {
+    const count = Math.floor(seconds / size)
+    seconds -= count * size
+    return { unit, count }
+  })
+  const first = parts.findIndex(({ count }) => count > 0)
+  if (first === -1) return '0s'
+  const shown = parts.slice(first, first + 2).filter(({ count }) => count > 0)
+  return shown.map(({ unit, count }) => `${count}${unit}`).join(' ')
+}

@@ -1,0 +1,222 @@
+import type { Stats } from 'node:fs'
+import { readdir, rm, stat } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { notFound } from '../base/refusal.js'
+import { formatBytes } from '../base/size.js'
+import type { Actor, AuditEvent } from '../model/audit.js'
+import type { Store } from '../store/database.js'
+import { listProjects } from '../store/tables/projects.js'
+import { measureTree } from './tree-size.js'
+
+/** What the data directory and the targets take (decisions §7), in bytes. */
+export interface StorageUsage {
+  /** `bytes`: the sum of the totals; the others are those of its file system, null where unknown. */
+  home: { path: string; bytes: number; freeBytes: number | null; totalBytes: number | null; percentUsed: number | null }
+  totals: StorageTotals
+  projects: ProjectUsage[]
+}
+
+/** `logs`: output and lists of files; an archive with several names (a rollback's) counts once. */
+export interface StorageTotals {
+  archives: number
+  logs: number
+  tmp: number
+  database: number
+}
+
+export interface ProjectUsage {
+  projectId: string
+  archiveCount: number
+  archiveBytes: number
+  logBytes: number
+  /** null: missing, or too large to be counted while somebody waits. */
+  deployPathBytes: number | null
+}
+
+export interface CleanRequest {
+  /** Says what would go, and removes nothing. */
+  dryRun: boolean
+  /** Only this project's archives, and no temporary files. */
+  projectId?: string | undefined
+  /** Successful archives to keep per project, instead of the setting `keep_archives`. */
+  keep?: number | undefined
+  actor: Actor
+}
+
+export interface Cleaned {
+  dryRun: boolean
+  archives: Array<{ deployId: string; projectId: string; bytes: number }>
+  temporaryFiles: Array<{ name: string; bytes: number }>
+  /** Less than the sum, where a file has another name that stays. */
+  freedBytes: number
+}
+
+export interface Storage {
+  usage(): Promise<StorageUsage>
+  /** Refuses: 404 for an unknown project. Audited here, unless it is a dry run. */
+  clean(request: CleanRequest): Promise<Cleaned>
+}
+
+interface Needs {
+  store: Store
+  home: { directory: string; deployments: string; tmp: string }
+  /** Of deployments. */
+  retention: {
+    prunable(projectId: string, keep?: number): string[]
+    prune(projectId: string, keep?: number): Promise<string[]>
+    staleFiles(): Promise<string[]>
+  }
+  disk(): Promise<{ freeBytes: number | null; totalBytes: number | null; percentUsed: number | null }>
+  audit: { record(event: AuditEvent): Promise<void> }
+}
+
+/** Of one target, and of all targets together. */
+const maxTargetEntries = 20_000
+const maxTargetsMs = 2_000
+/** So many system calls at once leave threads for everybody else. */
+const statsAbreast = 2
+const ownersPerPage = 500
+
+export function createStorage(needs: Needs): Storage {
+  const { store, home, retention, disk, audit } = needs
+  let measuring: Promise<StorageUsage> | undefined
+
+  async function measure(): Promise<StorageUsage> {
+    const projects = listProjects(store, {})
+    const [kept, tmp, database, figures] = await Promise.all([
+      ownersOf(store).then(owners => measureDeployments(home.deployments, owners)),
+      measureFiles(home.tmp, () => true),
+      measureFiles(home.directory, name => name.startsWith('svc.db')),
+      disk()
+    ])
+    const deadlineMs = performance.now() + maxTargetsMs
+    const usages: ProjectUsage[] = []
+    for (const { id, deployPath } of projects) {
+      const deployPathBytes = await measureTree(deployPath, { maxEntries: maxTargetEntries, deadlineMs })
+      usages.push({ projectId: id, ...(kept.projects.get(id) ?? nothingKept), deployPathBytes })
+    }
+    const totals = { archives: kept.archives, logs: kept.logs, tmp, database }
+    const bytes = Object.values(totals).reduce((sum, part) => sum + part, 0)
+    return { home: { path: home.directory, bytes, ...figures }, totals, projects: usages }
+  }
+
+  async function clean({ dryRun, projectId, keep, actor }: CleanRequest): Promise<Cleaned> {
+    const ids = listProjects(store, {}).map(project => project.id)
+    if (projectId !== undefined && !ids.includes(projectId)) throw notFound('Project', projectId)
+    const stale = projectId === undefined ? await retention.staleFiles() : []
+    const going = (projectId === undefined ? ids : [projectId]).map(id => {
+      return { projectId: id, deployIds: retention.prunable(id, keep) }
+    })
+    const found = new Map<string, Stats>()
+    const remember = (name: string, stats: Stats): void => void found.set(name, stats)
+    const archives = going.flatMap(({ deployIds }) => deployIds.map(archiveName))
+    await statEach(home.deployments, archives, remember)
+    await statEach(home.tmp, stale.map(path => basename(path)), remember)
+    const bytesOf = (name: string): number => found.get(name)?.size ?? 0
+    const cleaned: Cleaned = {
+      dryRun,
+      archives: going.flatMap(({ projectId, deployIds }) => {
+        return deployIds.map(deployId => ({ deployId, projectId, bytes: bytesOf(archiveName(deployId)) }))
+      }),
+      temporaryFiles: stale.map(path => ({ name: basename(path), bytes: bytesOf(basename(path)) })),
+      freedBytes: freedBy([...found.values()])
+    }
+    if (dryRun) return cleaned
+    for (const { projectId, deployIds } of going) if (deployIds.length > 0) await retention.prune(projectId, keep)
+    for (const path of stale) await rm(path, { force: true })
+    await audit.record({ action: 'storage.clean', actor, projectId: projectId ?? null, detail: sentenceOf(cleaned) })
+    return cleaned
+  }
+
+  return {
+    // Whoever asks while it is being measured gets the same answer.
+    usage: () => (measuring ??= measure().finally(() => void (measuring = undefined))),
+    clean
+  }
+}
+
+const archiveName = (deployId: string): string => `${deployId}.zip`
+
+type Kept = Omit<ProjectUsage, 'projectId' | 'deployPathBytes'>
+
+const nothingKept: Kept = { archiveCount: 0, archiveBytes: 0, logBytes: 0 }
+
+/** Which project a deployment belongs to; read in pages, so that nobody else has to wait. */
+async function ownersOf(store: Store): Promise<Map<string, string>> {
+  const owners = new Map<string, string>()
+  const sql = 'SELECT position, id, projectId FROM deployments WHERE position > ? ORDER BY position LIMIT ?'
+  let position = -1
+  for (;;) {
+    const rows = store.all<{ position: number; id: string; projectId: string }>(sql, position, ownersPerPage)
+    for (const { id, projectId } of rows) owners.set(id, projectId)
+    if (rows.length < ownersPerPage) return owners
+    position = rows.at(-1)?.position as number
+    await nextTurn()
+  }
+}
+
+/** Everything in `deployments/`: in all, and by the project that a file's deployment belongs to. */
+async function measureDeployments(
+  directory: string,
+  owners: ReadonlyMap<string, string>
+): Promise<{ archives: number; logs: number; projects: Map<string, Kept> }> {
+  const projects = new Map<string, Kept>()
+  const counted = new Set<string>()
+  const sums = { archives: 0, logs: 0 }
+  const countOnce = (key: string, { size, nlink }: Stats): number => {
+    if (nlink === 1) return size
+    return counted.has(key) ? 0 : (counted.add(key), size)
+  }
+  await statEach(directory, await readdir(directory).catch(() => []), (name, stats) => {
+    const isArchive = name.endsWith('.zip')
+    const file = `${stats.dev}:${stats.ino}`
+    sums[isArchive ? 'archives' : 'logs'] += countOnce(file, stats)
+    const projectId = owners.get(name.slice(0, name.indexOf('.')))
+    if (projectId === undefined) return
+    const kept = projects.get(projectId) ?? { ...nothingKept }
+    projects.set(projectId, kept)
+    if (isArchive) kept.archiveCount++
+    kept[isArchive ? 'archiveBytes' : 'logBytes'] += countOnce(`${projectId} ${file}`, stats)
+  })
+  return { ...sums, projects }
+}
+
+async function measureFiles(directory: string, isMeant: (name: string) => boolean): Promise<number> {
+  const names = (await readdir(directory).catch(() => [])).filter(isMeant)
+  let bytes = 0
+  await statEach(directory, names, (_, { size }) => void (bytes += size))
+  return bytes
+}
+
+/** Visits those that are files; what has just gone is left out. */
+async function statEach(
+  directory: string,
+  names: readonly string[],
+  visit: (name: string, stats: Stats) => void
+): Promise<void> {
+  const next = names.values()
+  const work = async (): Promise<void> => {
+    for (const name of next) {
+      const stats = await stat(join(directory, name)).catch(() => null)
+      if (stats?.isFile()) visit(name, stats)
+    }
+  }
+  await Promise.all(Array.from({ length: statsAbreast }, work))
+}
+
+/** A file's bytes come free when the last of its names goes. */
+function freedBy(going: readonly Stats[]): number {
+  const names = new Map<string, number>()
+  let bytes = 0
+  for (const { dev, ino, nlink, size } of going) {
+    const gone = (names.get(`${dev}:${ino}`) ?? 0) + 1
+    names.set(`${dev}:${ino}`, gone)
+    if (gone === nlink) bytes += size
+  }
+  return bytes
+}
+
+function sentenceOf({ archives, temporaryFiles, freedBytes }: Cleaned): string {
+  return `${archives.length} archives and ${temporaryFiles.length} temporary files, ${formatBytes(freedBytes)}`
+}

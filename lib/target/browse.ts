@@ -1,0 +1,191 @@
+/*
+ * Looking into a target (§4.4): listings, previews, downloads.
+ *
+ * Every path is confined after its links are resolved: what really lies within the target may be seen, whatever it is
+ * called, and nothing else. A link that leads out is listed, as what it is (an entry of size 0 that is no directory),
+ * because hiding it would make the listing lie; opening it is refused.
+ */
+import { constants, type Stats } from 'node:fs'
+import { lstat, open, opendir, readlink, realpath, stat, type FileHandle } from 'node:fs/promises'
+import { isAbsolute, join, relative, sep } from 'node:path'
+import { isInside, stagingPrefix } from '../base/paths.js'
+import { Refusal, invalid } from '../base/refusal.js'
+import type { FileContent, FileEntry } from '../model/file-entry.js'
+import { languageOf } from './language.js'
+
+/** §8: content above this is answered as binary. */
+export const maxPreviewBytes = 1024 * 1024
+/** Entries of one listing; a larger directory is cut off. */
+export const maxListedEntries = 10_000
+/** stat calls at once. */
+const statBatch = 64
+
+/** A file in the target, opened; whoever gets it closes it. */
+export interface OpenedFile {
+  handle: FileHandle
+  /** Its real path. */
+  path: string
+  name: string
+  size: number
+  mtimeMs: number
+}
+
+/**
+ * The entries of a directory, directories first, then by name; at most `maxListedEntries`. `path` is relative to the
+ * target, `''` is the target itself. Refuses: 400 invalid_field, 403 outside_target, 404 not_found, 400 not_a_directory.
+ */
+export async function listDirectory(target: string, path: string): Promise<FileEntry[]> {
+  const { root, real } = await confine(target, path)
+  const names: string[] = []
+  const directory = await opendir(real).catch(error => { throw explain(error, path) })
+  for await (const { name } of directory) {
+    if (name.startsWith(stagingPrefix)) continue
+    names.push(name)
+    if (names.length === maxListedEntries) break
+  }
+  const prefix = normalise(path)
+  const entries: FileEntry[] = []
+  for (let from = 0; from < names.length; from += statBatch) {
+    const batch = names.slice(from, from + statBatch)
+    const found = await Promise.all(batch.map(name => describe(root, real, prefix, name)))
+    for (const entry of found) if (entry !== null) entries.push(entry)
+  }
+  return entries.sort(byKindAndName)
+}
+
+function byKindAndName(a: FileEntry, b: FileEntry): number {
+  if (a.isDir !== b.isDir) return a.isDir ? -1 : 1
+  return a.name < b.name ? -1 : a.name > b.name ? 1 : 0
+}
+
+/** Null: it vanished meanwhile. */
+async function describe(root: string, directory: string, prefix: string, name: string): Promise<FileEntry | null> {
+  const place = join(directory, name)
+  try {
+    const own = await lstat(place)
+    const stats = own.isSymbolicLink() ? await behindLink(root, place) ?? own : own
+    return {
+      name,
+      path: prefix === '' ? name : `${prefix}/${name}`,
+      isDir: stats.isDirectory(),
+      size: stats.isFile() ? stats.size : 0,
+      mtime: stats.mtime.toISOString()
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
+}
+
+/** What a link leads to, where that lies within the target; else null. */
+async function behindLink(root: string, place: string): Promise<Stats | null> {
+  try {
+    return isInside(root, await realpath(place)) ? await stat(place) : null
+  } catch {
+    return null
+  }
+}
+
+/**
+ * A file as the panel shows it (§2.4): text that is valid UTF-8 without NUL, up to `maxPreviewBytes`; anything else is
+ * binary. Refuses as `openFile`.
+ */
+export async function readPreview(target: string, path: string): Promise<FileContent> {
+  const { handle, name, size } = await openFile(target, path)
+  try {
+    if (size > maxPreviewBytes) return { type: 'binary', size, message: 'The file is larger than 1 MB' }
+    const bytes = await readUpTo(handle, maxPreviewBytes + 1)
+    if (bytes.length > maxPreviewBytes) {
+      return { type: 'binary', size: bytes.length, message: 'The file is larger than 1 MB' }
+    }
+    const content = decode(bytes)
+    if (content === null) return { type: 'binary', size: bytes.length, message: 'The file is not text' }
+    return { type: 'text', content, language: languageOf(name) }
+  } finally {
+    await handle.close()
+  }
+}
+
+async function readUpTo(handle: FileHandle, limitBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let length = 0
+  while (length < limitBytes) {
+    const { bytesRead, buffer } = await handle.read(Buffer.alloc(Math.min(64 * 1024, limitBytes - length)))
+    if (bytesRead === 0) break
+    chunks.push(buffer.subarray(0, bytesRead))
+    length += bytesRead
+  }
+  return Buffer.concat(chunks, length)
+}
+
+function decode(bytes: Buffer): string | null {
+  if (bytes.includes(0)) return null
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return null
+  }
+}
+
+/**
+ * Opens a regular file of the target for reading. Refuses: 400 invalid_field, not_a_file; 403 outside_target;
+ * 404 not_found.
+ */
+export async function openFile(target: string, path: string): Promise<OpenedFile> {
+  const { root, real } = await confine(target, path)
+  // Non-blocking: a FIFO would wait for its writer. The real path has no links left, so none is followed.
+  const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0)
+  const handle = await open(real, flags).catch(error => { throw explain(error, path) })
+  try {
+    if (!isInside(root, await realpathOf(handle, real))) throw outside(path)
+    const stats = await handle.stat()
+    if (!stats.isFile()) throw new Refusal('invalid', 'not_a_file', `"${path}" cannot be shown: it is not a file`)
+    return { handle, path: real, name: real.slice(real.lastIndexOf(sep) + 1), size: stats.size, mtimeMs: stats.mtimeMs }
+  } catch (error) {
+    await handle.close()
+    throw error
+  }
+}
+
+/** Where an opened file really is: a directory on the way may have become a link between looking and opening. */
+async function realpathOf(handle: FileHandle, path: string): Promise<string> {
+  return process.platform === 'linux' ? await readlink(`/proc/self/fd/${handle.fd}`).catch(() => path) : path
+}
+
+async function confine(target: string, path: string): Promise<{ root: string; real: string }> {
+  if (path.includes('\0')) throw invalid('path', 'path is not possible: it has a NUL character')
+  if (isAbsolute(path)) throw invalid('path', `path is not possible: "${path}" must be relative to the deployPath`)
+  const segments = path.split(/[\\/]/)
+  if (segments.includes('..')) throw outside(path)
+  if (segments.some(segment => segment.startsWith(stagingPrefix))) throw missing(path)
+  const root = await realpath(target).catch(error => { throw explain(error, path) })
+  const real = await realpath(join(root, path)).catch(error => { throw explain(error, path) })
+  if (!isInside(root, real)) throw outside(path)
+  if (relative(root, real).startsWith(stagingPrefix)) throw missing(path)
+  return { root, real }
+}
+
+function normalise(path: string): string {
+  return path.split('/').filter(segment => segment !== '' && segment !== '.').join('/')
+}
+
+function outside(path: string): Refusal {
+  return new Refusal('forbidden', 'outside_target', `"${path}" cannot be opened: it lies outside the project's directory`)
+}
+
+function missing(path: string): Refusal {
+  return new Refusal('not_found', 'not_found', `"${path}" cannot be opened: the project's directory has no such file`)
+}
+
+function explain(error: NodeJS.ErrnoException, path: string): Error {
+  switch (error.code) {
+    case 'ENOENT': return missing(path)
+    case 'ENOTDIR': return new Refusal('invalid', 'not_a_directory', `"${path}" cannot be listed: it is not a directory`)
+    case 'ELOOP': return new Refusal('forbidden', 'outside_target', `"${path}" cannot be opened: its links lead nowhere`)
+    case 'ENAMETOOLONG': return invalid('path', 'path is not possible: it is too long')
+    case 'EACCES':
+    case 'EPERM': return new Refusal('forbidden', 'not_readable', `"${path}" cannot be opened: svc may not read it`)
+    case 'ENXIO': return new Refusal('invalid', 'not_a_file', `"${path}" cannot be shown: it is not a file`)
+    default: return error
+  }
+}

@@ -1,0 +1,103 @@
+/*
+ * `deployments/<id>.manifest`: what a deployment put in place, one line of JSON for each file (model/manifest.ts),
+ * ordered by path. It is whole or absent: written beside its name, then renamed.
+ */
+import { createReadStream } from 'node:fs'
+import { createLineSplitter } from '../base/lines.js'
+import type { Changes, ManifestFile } from '../model/manifest.js'
+import { writeFully, type Disk } from './disk.js'
+import type { Item } from './plan.js'
+import type { Records } from './record.js'
+
+/** Text that is gathered before it is written. */
+const batchBytes = 1024 * 1024
+
+/**
+ * Writes the manifest of staged items; directories are not in it. Answers how many files it has and which of them are
+ * new or differ, by content, from what was there.
+ */
+export function writeManifest(
+  disk: Disk, path: string, items: readonly Item[], records: Records
+): { fileCount: number; changedPaths: string[] } {
+  const changedPaths: string[] = []
+  let fileCount = 0
+  const order = items.flatMap((item, index) => item.kind === 'directory' ? [] : [index])
+  order.sort((a, b) => compareText((items[a] as Item).path, (items[b] as Item).path))
+  const fd = disk.openSync(`${path}.tmp`, 'w', 0o600)
+  try {
+    let batch: string[] = []
+    let batchLength = 0
+    const flush = (): void => {
+      writeFully(disk, fd, Buffer.from(batch.join('')))
+      batch = []
+      batchLength = 0
+    }
+    for (const index of order) {
+      const file = describe(items[index] as Item, index, records)
+      const line = `${JSON.stringify(file)}\n`
+      fileCount++
+      if (isChanged(file)) changedPaths.push(file.path)
+      batch.push(line)
+      batchLength += line.length
+      if (batchLength > batchBytes) flush()
+    }
+    flush()
+  } finally {
+    disk.closeSync(fd)
+  }
+  disk.renameSync(`${path}.tmp`, path)
+  return { fileCount, changedPaths }
+}
+
+function describe(item: Item, index: number, records: Records): ManifestFile {
+  const before = records.before(index)
+  return {
+    path: item.path,
+    size: item.size,
+    mode: records.mode(index),
+    sha256: records.sha256(index).toString('hex'),
+    before: before === null
+      ? null
+      : { size: before.size, mode: before.mode, sha256: Buffer.from(before.sha256).toString('hex') }
+  }
+}
+
+const typeBits = 0o170000
+
+function isChanged({ before, mode, sha256 }: ManifestFile): boolean {
+  return before === null || before.sha256 !== sha256 || (before.mode & typeBits) !== (mode & typeBits)
+}
+
+function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+/** The files of a manifest, one by one, in order of their paths. */
+export async function* readManifest(path: string): AsyncGenerator<ManifestFile> {
+  let files: ManifestFile[] = []
+  const lines = createLineSplitter(line => files.push(JSON.parse(line) as ManifestFile))
+  for await (const chunk of createReadStream(path)) {
+    lines.push(chunk as Buffer)
+    yield* files
+    files = []
+  }
+  lines.end()
+  yield* files
+}
+
+/** What `now` has against `then`: two manifests, each in order of its paths. Contents, kind and mode count. */
+export async function compareManifests(
+  then: AsyncIterable<ManifestFile>, now: AsyncIterable<ManifestFile>
+): Promise<Changes> {
+  const old = new Map<string, string>()
+  for await (const file of then) old.set(file.path, `${file.sha256} ${file.mode}`)
+  const changes: Changes = { added: [], changed: [], removed: [] }
+  for await (const file of now) {
+    const was = old.get(file.path)
+    if (was === undefined) changes.added.push(file.path)
+    else if (was !== `${file.sha256} ${file.mode}`) changes.changed.push(file.path)
+    old.delete(file.path)
+  }
+  changes.removed.push(...old.keys())
+  return changes
+}

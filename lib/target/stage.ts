@@ -1,0 +1,144 @@
+/*
+ * Items on their way into the target: written under a staging directory on its file system, where nobody looks.
+ *
+ *   <target>/.svc-staging-<id>/        mode 0700, so that whoever serves the target does not serve half a deployment
+ *     files/<path>                     what will be moved into place; the tree mirrors the target's
+ *     aside/<n>                        what was replaced, kept until the end (commit.ts)
+ *
+ * An item whose contents, mode and time are what the target has already is not staged at all: the file is left as it
+ * is, inode and caches included, and the record says so.
+ *
+ * Permission bits of the archive are set exactly, past the umask, as `unzip` does; where the archive has none, the
+ * umask decides. Directories keep the owner's rwx whatever the archive says, or the next deployment (and the undo of
+ * this one) could not get in.
+ */
+import { createHash } from 'node:crypto'
+import { stagingPrefix } from '../base/paths.js'
+import { writeFully, type Disk } from './disk.js'
+import { createDigester, sha256 } from './digest.js'
+import type { Item, Plan } from './plan.js'
+import type { Records } from './record.js'
+
+/** Where the staging directory of a deployment lies in its target. */
+export const stagingName = (deployId: string): string => stagingPrefix + deployId
+
+const fileType = 0o100000
+const linkType = 0o120000
+
+/** Makes the staging directory with every folder of the plan in it. */
+export function makeStaging(disk: Disk, staging: string, plan: Plan): void {
+  disk.mkdirSync(staging, 0o700)
+  disk.mkdirSync(`${staging}/aside`, 0o700)
+  for (const { path } of plan.folders) disk.mkdirSync(path === '' ? `${staging}/files` : `${staging}/files/${path}`)
+}
+
+export interface Stage {
+  /** Stages a file whose contents are all there, unless the target has the same. */
+  file(index: number, contents: Buffer): void
+  /** Stages a file piece by piece; `finish` or `drop` must follow. */
+  largeFile(index: number): { write(piece: Buffer): void; finish(): void; drop(): void }
+  /** Stages a symbolic link. */
+  link(index: number, to: string): void
+}
+
+export interface StageNeeds {
+  disk: Disk
+  /** How to name the target in calls. */
+  target: string
+  /** How to name the staging directory in calls. */
+  staging: string
+  items: readonly Item[]
+  records: Records
+  umask: number
+}
+
+/** Stages items of one thread; `makeStaging` must have been called. */
+export function createStage({ disk, target, staging, items, records, umask }: StageNeeds): Stage {
+  const digester = createDigester(disk)
+
+  /** What the target has where the item belongs, digested; whether the item is the same as that. */
+  function compare(index: number, item: Item, digest: Uint8Array): boolean {
+    const path = `${target}/${item.path}`
+    const existing = records.existing(index)
+    if (existing === 'none') return false
+    const before = existing === 'file' ? digester.file(path) : digester.link(path)
+    records.setBefore(index, before)
+    if ((existing === 'symlink') !== (item.kind === 'symlink') || Buffer.compare(before.sha256, digest) !== 0) {
+      return false
+    }
+    if (item.kind === 'symlink') return true
+    if (item.mode !== null && item.mode !== (before.mode & 0o7777)) return false
+    return item.mtimeMs === null || Math.abs(disk.lstatSync(path).mtimeMs - item.mtimeMs) < 2
+  }
+
+  function open(item: Item): number {
+    return disk.openSync(`${staging}/files/${item.path}`, 'wx', item.mode ?? 0o666)
+  }
+
+  function finish(fd: number, item: Item): void {
+    if (item.mode !== null && (item.mode & umask) !== 0) disk.fchmodSync(fd, item.mode)
+    if (item.mtimeMs !== null) disk.futimesSync(fd, item.mtimeMs / 1000, item.mtimeMs / 1000)
+  }
+
+  function modeOf(item: Item): number {
+    return fileType | (item.mode ?? 0o666 & ~umask)
+  }
+
+  return {
+    file(index, contents) {
+      const item = items[index] as Item
+      const digest = sha256(contents)
+      if (compare(index, item, digest)) return records.settle(index, 'unchanged', records.before(index)!.mode, digest)
+      const fd = open(item)
+      try {
+        writeFully(disk, fd, contents)
+        finish(fd, item)
+      } finally {
+        disk.closeSync(fd)
+      }
+      records.settle(index, 'staged', modeOf(item), digest)
+    },
+    largeFile(index) {
+      const item = items[index] as Item
+      const hash = createHash('sha256')
+      const fd = open(item)
+      return {
+        write(piece) {
+          hash.update(piece)
+          writeFully(disk, fd, piece)
+        },
+        finish() {
+          try {
+            finish(fd, item)
+          } finally {
+            disk.closeSync(fd)
+          }
+          const digest = hash.digest()
+          if (!compare(index, item, digest)) return records.settle(index, 'staged', modeOf(item), digest)
+          disk.unlinkSync(`${staging}/files/${item.path}`)
+          records.settle(index, 'unchanged', records.before(index)!.mode, digest)
+        },
+        drop: () => disk.closeSync(fd)
+      }
+    },
+    link(index, to) {
+      const item = items[index] as Item
+      const path = `${staging}/files/${item.path}`
+      const digest = sha256(Buffer.from(to))
+      if (compare(index, item, digest)) return records.settle(index, 'unchanged', records.before(index)!.mode, digest)
+      disk.symlinkSync(to, path)
+      if (item.mtimeMs !== null) disk.lutimesSync(path, item.mtimeMs / 1000, item.mtimeMs / 1000)
+      records.settle(index, 'staged', linkType | 0o777, digest)
+    }
+  }
+}
+
+/** Gives the directories that will be new their modes and times, children first, once everything lies in them. */
+export function sealFolders(disk: Disk, staging: string, plan: Plan): void {
+  for (const { path, exists, item } of [...plan.folders].reverse()) {
+    if (exists || item === null) continue
+    const staged = `${staging}/files/${path}`
+    if (item.mode !== null) disk.chmodSync(staged, item.mode | 0o700)
+    if (item.mtimeMs !== null) disk.utimesSync(staged, item.mtimeMs / 1000, item.mtimeMs / 1000)
+  }
+}

@@ -1,0 +1,271 @@
+/*
+ * Writing a package (package.ts) to a stream, from front to back, so that it can go to a file or to a socket.
+ *
+ *   plan      what is in it, read from the store at one moment
+ *   write     deployments.json is gathered in a file in tmp/, archives get a second name there (retention may remove the
+ *             first at any time), then all of it goes through archive/write.ts, the manifest last
+ *
+ * Archives are stored as they are, records and outputs deflated. Nothing is held in memory but the records.
+ */
+import { copyFile, link, open, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Writable } from 'node:stream'
+import type { ZipSource } from '../archive/source.js'
+import { writeZip } from '../archive/write.js'
+import { closing } from '../base/closing.js'
+import { notFound } from '../base/refusal.js'
+import type { Actor } from '../model/audit.js'
+import type { DeploymentRow } from '../model/deployment.js'
+import type { Label, LabelKind } from '../model/label.js'
+import type { Project } from '../model/project.js'
+import type { Reader } from '../store/database.js'
+import { latestSuccessWithArchive, listDeployments } from '../store/tables/deployments.js'
+import { listLabels } from '../store/tables/labels.js'
+import { listProjects } from '../store/tables/projects.js'
+import { readSettings } from '../store/tables/settings.js'
+import type { TransferNeeds } from './needs.js'
+import { packTarget } from './pack-target.js'
+import { artifactPath, deployedPath, outputPath, packageFiles, packageRoot, schemaVersion } from './package.js'
+import type { ArtifactEntry, IncludedPart, LogSourceRecord, Manifest, PackedDeployment } from './package.js'
+import { openScratch } from './scratch.js'
+import type { Scratch } from './scratch.js'
+
+export interface ExportRequest {
+  /** null: all. */
+  projects: string[] | null
+  artifacts: boolean
+  /** Deployment records with their outputs. */
+  logs: boolean
+  /** Of each project at most so many deployments, the newest; null: all. */
+  recent: number | null
+  /** For targets that are packed because no archive is kept. */
+  ignore: string[]
+  ignoreBuiltin: boolean
+  actor: Actor
+}
+
+export interface WriteOptions {
+  /** Told the bytes read so far. */
+  onProgress?: (bytes: number) => void
+  signal?: AbortSignal | undefined
+}
+
+export interface ExportPlan {
+  /** About what will be written; targets that have to be packed are not counted. */
+  expectedBytes: number
+  /** Writes the package; `out` stays open. Rejects with the signal's reason. */
+  write(out: Writable, options: WriteOptions): Promise<Manifest>
+}
+
+/** As `GET /api/logs` lists it; the whole of it is in `outputs/`. */
+const listedOutputBytes = 4 * 1024
+/** Outputs up to this size are read at once; a larger one, which may still grow, is copied first. */
+const wholeOutputBytes = 4 * 1024 * 1024
+/** Text of records that is gathered before it is written. */
+const batchLength = 256 * 1024
+/** Among all deployments there are no more than the store can hold. */
+const noLimit = Number.MAX_SAFE_INTEGER
+const fileMode = 0o100600
+
+/** What the store held at one moment. */
+interface Snapshot {
+  settings: Record<string, string>
+  projects: Project[]
+  categories: Label[]
+  tags: Label[]
+  logSources: LogSourceRecord[]
+  deployments: DeploymentRow[]
+  /** By project: the deployment whose archive is its artifact; null: its target is packed. */
+  artifacts: Map<string, DeploymentRow | null>
+}
+
+/** Plans an export. Refuses: 404 for an unknown project. */
+export function planExport(needs: TransferNeeds, request: ExportRequest): ExportPlan {
+  const snapshot = readSnapshot(needs, request)
+  const archives = [...snapshot.artifacts.values()]
+  return {
+    expectedBytes: archives.reduce((total, row) => total + (row?.archiveBytes ?? 0), 0),
+    async write(out, { onProgress = () => {}, signal }) {
+      await needs.audit.record({ action: 'migration.export', actor: request.actor, detail: detailOf(snapshot, request) })
+      return closing(async defer => {
+        const scratch = await openScratch(needs.home.tmp, needs.ids)
+        defer(() => scratch.discard())
+        const writing = { needs, request, snapshot, scratch, signal, atMs: needs.clock.now() }
+        const archives = await linkArchives(writing)
+        const manifest = manifestOf(writing)
+        await writeZip(sourcesOf(writing, archives, manifest), out, { onProgress: done => onProgress(done.bytes), signal })
+        return manifest
+      })
+    }
+  }
+}
+
+function readSnapshot({ store, logSources }: TransferNeeds, request: ExportRequest): Snapshot {
+  const all = listProjects(store)
+  const unknown = request.projects?.find(id => all.every(project => project.id !== id))
+  if (unknown !== undefined) throw notFound('Project', unknown)
+  const projects = request.projects === null ? all : all.filter(({ id }) => request.projects?.includes(id))
+  const used = new Set(projects.flatMap(({ categoryId, tagIds }) => [categoryId, ...tagIds]))
+  const labels = (kind: LabelKind): Label[] =>
+    listLabels(store, kind).filter(({ id }) => request.projects === null || used.has(id))
+  const limit = request.recent ?? noLimit
+  return {
+    settings: readSettings(store),
+    projects,
+    categories: labels('category'),
+    tags: labels('tag'),
+    logSources: projects.flatMap(({ id }) => logSources?.list(store, id) ?? []),
+    deployments: request.logs ? projects.flatMap(({ id }) => finishedDeployments(store, id).slice(0, limit)) : [],
+    artifacts: new Map(request.artifacts ? projects.map(({ id }) => [id, latestSuccessWithArchive(store, id) ?? null]) : [])
+  }
+}
+
+/** What is queued or running would never end anywhere else. */
+function finishedDeployments(store: Reader, projectId: string): DeploymentRow[] {
+  const rows = listDeployments(store, { projectId, limit: noLimit })
+  return rows.filter(({ status }) => status === 'success' || status === 'failed')
+}
+
+function detailOf({ projects, deployments, artifacts }: Snapshot, request: ExportRequest): string {
+  const scope = request.projects === null ? 'everything' : projects.map(({ id }) => id).join(', ')
+  return `${scope}: ${projects.length} projects, ${deployments.length} deployments, ${artifacts.size} artifacts`
+}
+
+/** One package being written. */
+interface Writing {
+  needs: TransferNeeds
+  request: ExportRequest
+  snapshot: Snapshot
+  scratch: Scratch
+  signal: AbortSignal | undefined
+  atMs: number
+}
+
+interface Artifact {
+  path: string
+  entry: ArtifactEntry
+}
+
+/** Second names for the archives, so that they stay while they are read; by project. */
+async function linkArchives({ needs, snapshot, scratch }: Writing): Promise<Map<string, Artifact>> {
+  const archives = new Map<string, Artifact>()
+  for (const [projectId, row] of snapshot.artifacts) {
+    if (row === null) continue
+    const kept = join(needs.home.deployments, `${row.id}.zip`)
+    const second = scratch.file()
+    // Where the file system knows no links, the name it has must do.
+    const path = await link(kept, second).then(() => second, () => kept)
+    const bytes = await stat(path).then(({ size }) => size, () => null)
+    if (bytes === null) continue // gone, against what its record says: the target is packed
+    const entry = { projectId, path: artifactPath(projectId), deployId: row.id, bytes, sha256: row.archiveSha256 }
+    archives.set(projectId, { path, entry })
+  }
+  return archives
+}
+
+function manifestOf({ needs, request, snapshot, atMs }: Writing): Manifest {
+  const included: IncludedPart[] = ['settings', 'projects']
+  if (request.logs) included.push('deployments')
+  if (request.artifacts) included.push('artifacts')
+  return {
+    schemaVersion,
+    timestamp: new Date(atMs).toISOString(),
+    version: needs.version,
+    included,
+    projectIds: snapshot.projects.map(({ id }) => id),
+    deploymentCount: snapshot.deployments.length,
+    artifacts: [],
+    notes: []
+  }
+}
+
+/** The entries of the package, made as they are written; the manifest grows meanwhile. */
+async function* sourcesOf(
+  writing: Writing, archives: Map<string, Artifact>, manifest: Manifest
+): AsyncGenerator<ZipSource> {
+  const { request, snapshot, atMs } = writing
+  const json = (name: string, value: unknown): ZipSource =>
+    entryOf(name, { source: Buffer.from(`${JSON.stringify(value, null, 2)}\n`), mtimeMs: atMs })
+  yield json(packageFiles.settings, snapshot.settings)
+  yield json(packageFiles.categories, snapshot.categories)
+  yield json(packageFiles.tags, snapshot.tags)
+  yield json(packageFiles.projects, snapshot.projects)
+  yield json(packageFiles.logSources, snapshot.logSources)
+  if (request.logs) {
+    const packed = [...archives.values()].map(({ entry }) => entry.deployId as string)
+    yield await deploymentsSource(writing, new Set(packed))
+    for (const { id } of snapshot.deployments) yield* filesOfDeployment(writing, id)
+  }
+  for (const project of request.artifacts ? snapshot.projects : []) {
+    const artifact = archives.get(project.id) ?? (await packedTarget(writing, project, manifest))
+    if (artifact === null) continue
+    manifest.artifacts.push(artifact.entry)
+    yield await fileSource(artifact.entry.path, artifact.path)
+  }
+  yield json(packageFiles.manifest, manifest)
+}
+
+/** Record by record into a file: what a server knows of its deployments may be much. */
+async function deploymentsSource({ needs, snapshot, scratch, signal }: Writing, packed: Set<string>): Promise<ZipSource> {
+  const path = scratch.file()
+  const file = await open(path, 'wx', 0o600)
+  try {
+    let text = '['
+    for (const [index, row] of snapshot.deployments.entries()) {
+      signal?.throwIfAborted()
+      const output = await needs.deployments.readOutput(row.id, { maxBytes: listedOutputBytes })
+      const record: PackedDeployment = { ...row, hasArtifact: packed.has(row.id), output: output.text }
+      if (output.truncated) record.outputTruncated = true
+      text += `${index === 0 ? '' : ','}\n${JSON.stringify(record)}`
+      if (text.length < batchLength) continue
+      await file.write(text)
+      text = ''
+    }
+    await file.write(`${text}\n]\n`)
+  } finally {
+    await file.close()
+  }
+  return fileSource(packageFiles.deployments, path)
+}
+
+/** The output, which a script in the background may still be writing to, as it is now; and what was deployed. */
+async function* filesOfDeployment({ needs, scratch }: Writing, deployId: string): AsyncGenerator<ZipSource> {
+  const output = join(needs.home.deployments, `${deployId}.log`)
+  const stats = await statOf(output)
+  if (stats !== null && stats.size <= wholeOutputBytes) {
+    yield entryOf(outputPath(deployId), { source: await readFile(output), mtimeMs: stats.mtimeMs })
+  } else if (stats !== null) {
+    const copy = scratch.file()
+    await copyFile(output, copy)
+    yield await fileSource(outputPath(deployId), copy)
+  }
+  const deployed = join(needs.home.deployments, `${deployId}.manifest`)
+  if ((await statOf(deployed)) !== null) yield await fileSource(deployedPath(deployId), deployed)
+}
+
+/** Of a project without an archive; null, with a note, where its target cannot be packed. */
+async function packedTarget(
+  { request, scratch, signal }: Writing, { id, name, deployPath }: Project, manifest: Manifest
+): Promise<Artifact | null> {
+  const path = scratch.file()
+  const { ignore, ignoreBuiltin } = request
+  const { bytes, note } = await packTarget({ target: deployPath, path, ignore, ignoreBuiltin, signal })
+  if (note !== null) manifest.notes.push(`"${name}" (${id}): ${note}`)
+  return bytes === 0 ? null : { path, entry: { projectId: id, path: artifactPath(id), deployId: null, bytes, sha256: null } }
+}
+
+async function fileSource(name: string, path: string): Promise<ZipSource> {
+  const { size, mtimeMs } = await stat(path)
+  return { ...entryOf(name, { source: path, mtimeMs }), bytes: size }
+}
+
+function entryOf(name: string, { source, mtimeMs }: Pick<ZipSource, 'source' | 'mtimeMs'>): ZipSource {
+  return { path: packageRoot + name, kind: 'file', source, bytes: source.length, mode: fileMode, mtimeMs }
+}
+
+async function statOf(path: string): Promise<{ size: number; mtimeMs: number } | null> {
+  return stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null
+    throw error
+  })
+}

@@ -1,0 +1,51 @@
+import { createWriteStream } from 'node:fs'
+import { realpath, stat } from 'node:fs/promises'
+import { finished } from 'node:stream/promises'
+import { createIgnore } from '../archive/ignore.js'
+import type { ZipSource } from '../archive/source.js'
+import { walkTree } from '../archive/walk.js'
+import { writeZip } from '../archive/write.js'
+import { Refusal } from '../base/refusal.js'
+
+export interface PackTargetOptions {
+  /** A project's deployPath. */
+  target: string
+  /** Of the zip. */
+  path: string
+  ignore: string[]
+  ignoreBuiltin: boolean
+  signal?: AbortSignal | undefined
+}
+
+/** What came of it: nothing but a note where there is nothing that could be packed. */
+export interface PackedTarget {
+  bytes: number
+  note: string | null
+}
+
+/**
+ * Packs what lies in a target, less what the ignore rules name. A target that cannot be packed (it is missing or empty,
+ * a link leaves it, a file is unreadable) is an outcome: the other projects of an export must not suffer.
+ */
+export async function packTarget({ target, path, ignore, ignoreBuiltin, signal }: PackTargetOptions): Promise<PackedTarget> {
+  const nothing = (why: string): PackedTarget => ({ bytes: 0, note: `no archive is kept, and ${why}` })
+  const root = await realpath(target).catch(() => null)
+  if (root === null || !(await stat(root)).isDirectory()) return nothing('its target is not there')
+  const rules = createIgnore({ builtin: ignoreBuiltin, project: [], cli: ignore })
+  const sources: ZipSource[] = []
+  const notes: string[] = []
+  try {
+    const warn = (sentence: string): void => void notes.push(sentence)
+    await walkTree('', { root, ignore: rules, globs: null, except: [], warn, signal }, source => sources.push(source))
+    if (sources.length === 0) return nothing('its target is empty')
+    const out = createWriteStream(path, { flags: 'wx', mode: 0o600 })
+    const { zipBytes } = await writeZip(sources, out, { signal })
+    out.end()
+    await finished(out)
+    return { bytes: zipBytes, note: notes.length === 0 ? null : notes.join('; ') }
+  } catch (error) {
+    signal?.throwIfAborted()
+    if (error instanceof Refusal) return nothing(`its target was left out: ${error.message}`)
+    throw error
+  }
+}

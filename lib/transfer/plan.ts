@@ -1,0 +1,209 @@
+/*
+ * What an import would do, record by record, found without changing anything: so that a dry run, and a refusal, come
+ * from the same code as the import itself.
+ *
+ * A record with a known id (a setting: key) is skipped, or under `overwrite` replaced (§4.13, import rule 1). A category
+ * or tag whose name is taken by another id is that one: the imported projects carry it instead.
+ */
+import { Refusal, invalid } from '../base/refusal.js'
+import { isInside } from '../base/paths.js'
+import type { Label, LabelKind } from '../model/label.js'
+import type { Project } from '../model/project.js'
+import type { Reader } from '../store/database.js'
+import { findDeployment } from '../store/tables/deployments.js'
+import { findLabel, findLabelByName } from '../store/tables/labels.js'
+import { findProjectByToken, listProjects } from '../store/tables/projects.js'
+import { readSettings } from '../store/tables/settings.js'
+import { checkDeployPath, realPlace } from '../target/guard.js'
+import type { LogSourceTable } from './needs.js'
+import { packageFiles } from './package.js'
+import type { LogSourceRecord } from './package.js'
+import type { GivenDeployment, PackageRecords } from './records.js'
+import type { Strategy } from './strategy.js'
+
+export type Action = 'create' | 'replace' | 'skip'
+
+/** One record, and what happens to it. */
+export interface Planned<T> {
+  id: string
+  action: Action
+  record: T
+}
+
+export interface ImportPlan {
+  settings: Array<Planned<string>>
+  categories: Array<Planned<Label>>
+  tags: Array<Planned<Label>>
+  projects: Array<Planned<Project>>
+  logSources: Array<Planned<LogSourceRecord>>
+  deployments: Array<Planned<GivenDeployment>>
+  /** Sentences on what was changed in a record, or passed over. */
+  notes: string[]
+}
+
+interface PlanNeeds {
+  records: PackageRecords
+  /** As they would be kept. */
+  settings: Map<string, string>
+  strategy: Strategy
+  /** The data directory, which no target may touch. */
+  home: string
+  hasRunning(projectId: string): boolean
+  logSources?: LogSourceTable | undefined
+}
+
+/** Refuses: 400 for a path that may not be a target, or a reference to nothing; 409 for what clashes with a record here. */
+export function planImport(db: Reader, needs: PlanNeeds): ImportPlan {
+  const { records, strategy } = needs
+  const notes: string[] = []
+  const known = strategy === 'overwrite' ? 'replace' : 'skip'
+  const actionOf = (isKnown: boolean): Action => (isKnown ? known : 'create')
+  const kept = readSettings(db)
+  const categories = planLabels(db, 'category', records.categories, known)
+  const tags = planLabels(db, 'tag', records.tags, known)
+  const existing = listProjects(db)
+  const existingIds = new Set(existing.map(({ id }) => id))
+  const projects = records.projects.map(project => {
+    const record = withReferences(db, project, { categories: categories.ids, tags: tags.ids, notes })
+    return { id: project.id, action: actionOf(existingIds.has(project.id)), record }
+  })
+  checkProjects(db, { needs, planned: projects, existing })
+  const projectIds = new Set([...existingIds, ...projects.map(({ id }) => id)])
+  checkReferences(packageFiles.deployments, records.deployments.map(({ row }) => row), projectIds)
+  checkReferences(packageFiles.logSources, records.logSources, projectIds)
+  for (const key of Object.keys(records.settings)) {
+    if (!needs.settings.has(key)) notes.push(`The setting "${key}" is not known here: it was passed over`)
+  }
+  const { logSources } = needs
+  if (logSources === undefined && records.logSources.length > 0) notes.push('Log sources are not known here: they were passed over')
+  return {
+    settings: [...needs.settings].map(([key, value]) => ({ id: key, action: actionOf(Object.hasOwn(kept, key)), record: value })),
+    categories: categories.planned,
+    tags: tags.planned,
+    projects,
+    logSources: logSources === undefined ? [] : records.logSources.map(record => {
+      return { id: record.id, action: actionOf(logSources.find(db, record.id) !== undefined), record }
+    }),
+    deployments: planDeployments(db, records.deployments, known),
+    notes
+  }
+}
+
+function planLabels(
+  db: Reader, kind: LabelKind, labels: Label[], known: 'replace' | 'skip'
+): { planned: Array<Planned<Label>>; ids: Map<string, string> } {
+  const ids = new Map<string, string>()
+  const planned = labels.map((label): Planned<Label> => {
+    const same = findLabel(db, kind, label.id)
+    const named = findLabelByName(db, kind, label.name)
+    if (same !== undefined && known === 'replace' && named !== undefined && named.id !== label.id) {
+      const sentence = `The ${kind} "${label.name}" (${label.id}) cannot be imported: "${named.id}" has that name here`
+      throw new Refusal('conflict', 'name_taken', sentence)
+    }
+    const here = same ?? named
+    ids.set(label.id, here?.id ?? label.id)
+    return { id: here?.id ?? label.id, action: here === undefined ? 'create' : known, record: label }
+  })
+  return { planned, ids }
+}
+
+interface References {
+  categories: Map<string, string>
+  tags: Map<string, string>
+  notes: string[]
+}
+
+/** The project with the labels it has here; one that is nowhere is taken from it, with a note. */
+function withReferences(db: Reader, project: Project, { categories, tags, notes }: References): Project {
+  const here = (kind: LabelKind, map: Map<string, string>, id: string): string[] => {
+    const found = map.get(id) ?? findLabel(db, kind, id)?.id
+    if (found !== undefined) return [found]
+    notes.push(`"${project.name}" (${project.id}) loses the ${kind} "${id}": there is none, here or in the package`)
+    return []
+  }
+  return {
+    ...project,
+    categoryId: project.categoryId === null ? null : (here('category', categories, project.categoryId)[0] ?? null),
+    tagIds: [...new Set(project.tagIds.flatMap(id => here('tag', tags, id)))]
+  }
+}
+
+interface ProjectsInQuestion {
+  needs: PlanNeeds
+  planned: Array<Planned<Project>>
+  existing: Project[]
+}
+
+/** Paths and tokens belong to one project; each clash is named, so that one look at the refusal is enough. */
+function checkProjects(db: Reader, { needs, planned, existing }: ProjectsInQuestion): void {
+  const taken = existing.map(({ id, name, deployPath }) => ({ id, name, deployPath }))
+  const tokens = new Map<string, string>()
+  const clashes: string[] = []
+  for (const [index, { id, action, record }] of planned.entries()) {
+    if (action === 'skip') continue
+    record.deployPath = checkedPath(record.deployPath, index, needs.home)
+    const was = existing.find(project => project.id === id)
+    if (was !== undefined && was.deployPath !== record.deployPath && needs.hasRunning(id)) {
+      clashes.push(`"${was.name}" (${id}) has a deployment queued or running, so its deployPath cannot change`)
+    }
+    const others = taken.filter(other => other.id !== id && !(planned.some(one => one.id === other.id && one.action === 'replace')))
+    const other = [...others, ...planned.slice(0, index).filter(one => one.action !== 'skip').map(one => one.record)]
+      .find(project => overlap(project.deployPath, record.deployPath))
+    if (other !== undefined) {
+      clashes.push(`"${record.name}" (${id}) would deploy to "${record.deployPath}", and "${other.name}" (${other.id}) deploys to "${other.deployPath}"`)
+    }
+    if (record.token === '') continue
+    const holder = tokens.get(record.token) ?? findProjectByToken(db, record.token)?.id ?? id
+    if (holder !== id) clashes.push(`"${record.name}" (${id}) and "${holder}" have the same deploy token`)
+    tokens.set(record.token, id)
+  }
+  if (clashes.length === 0) return
+  const sentence = `The package cannot be imported, nothing was changed: ${clashes.join('; ')}. Change one of them, or export without it (--projects)`
+  throw new Refusal('conflict', 'clashing_projects', sentence, { field: packageFiles.projects })
+}
+
+function checkedPath(path: string, index: number, home: string): string {
+  try {
+    return checkDeployPath(path, { home })
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    const field = `${packageFiles.projects}[${index}].deployPath`
+    throw new Refusal(error.kind, error.code, `${field} cannot be imported: ${error.message}`, { field, cause: error })
+  }
+}
+
+/** By name, or by where the names lead. */
+function overlap(one: string, other: string): boolean {
+  const [ones, others] = [placesOf(one), placesOf(other)]
+  return ones.some(place => others.some(also => isInside(place, also) || isInside(also, place)))
+}
+
+function placesOf(deployPath: string): string[] {
+  try {
+    return [deployPath, realPlace(deployPath)]
+  } catch {
+    return [deployPath]
+  }
+}
+
+function checkReferences(file: string, records: ReadonlyArray<{ projectId: string }>, projectIds: Set<string>): void {
+  const index = records.findIndex(({ projectId }) => !projectIds.has(projectId))
+  if (index === -1) return
+  const field = `${file}[${index}].projectId`
+  throw invalid(field, `${field} cannot be imported: there is no project "${records[index]?.projectId}", here or in the package`)
+}
+
+function planDeployments(
+  db: Reader, deployments: GivenDeployment[], known: 'replace' | 'skip'
+): Array<Planned<GivenDeployment>> {
+  return deployments.map(record => {
+    const { id, projectId } = record.row
+    const here = findDeployment(db, id)
+    const isBusy = here?.status === 'queued' || here?.status === 'running'
+    if (here !== undefined && known === 'replace' && (isBusy || here.projectId !== projectId)) {
+      const why = isBusy ? `it is ${here.status} here` : `here it belongs to the project "${here.projectId}"`
+      throw new Refusal('conflict', 'deployment_in_use', `The deployment "${id}" cannot be replaced: ${why}`)
+    }
+    return { id, action: here === undefined ? 'create' : known, record }
+  })
+}

@@ -1,0 +1,175 @@
+import { invalid } from '../base/refusal.js'
+import { stepNames } from '../model/deployment.js'
+import type { DeploymentRow, DeploymentStep, RanScript } from '../model/deployment.js'
+import { labelColors } from '../model/label.js'
+import type { Label } from '../model/label.js'
+import { defaultEnv } from '../model/project.js'
+import type { Project } from '../model/project.js'
+import { idPattern, idWanted, recordsOf } from './fields.js'
+import type { FieldReader } from './fields.js'
+import { packageFiles } from './package.js'
+import type { LogSourceRecord } from './package.js'
+
+/** A deployment, and the end of its output for where the package has no more of it. */
+export interface GivenDeployment {
+  row: DeploymentRow
+  output: string
+}
+
+/** Every record of a package, whole: what it left out has its default. */
+export interface PackageRecords {
+  /** Unchecked values by key. */
+  settings: Record<string, unknown>
+  categories: Label[]
+  tags: Label[]
+  /** An empty token: it is to be given one. */
+  projects: Project[]
+  logSources: LogSourceRecord[]
+  deployments: GivenDeployment[]
+}
+
+type PartReader = (file: string) => unknown
+
+const id = { pattern: idPattern, wanted: idWanted }
+const filled = { pattern: /\S/, wanted: 'a text that is not empty' }
+/** Fits into a header. */
+const token = { fallback: '', pattern: /^[\x21-\x7e]*$/, wanted: 'a token without spaces' }
+const stepStatuses = ['running', 'success', 'failed', 'skipped'] as const
+
+/**
+ * Reads the records. `part` gives a file's JSON, undefined where the package has none; `now` is the time of what has
+ * none. Refuses what is broken, naming file, index and field, and an id that is there twice.
+ */
+export function readRecords(part: PartReader, now: string): PackageRecords {
+  const all = <T>(file: string, read: (record: FieldReader) => T): T[] => recordsOf(part(file) ?? [], file).map(read)
+  const label = (record: FieldReader): Label => readLabel(record, now)
+  const records: PackageRecords = {
+    settings: readSettings(part(packageFiles.settings) ?? {}),
+    categories: all(packageFiles.categories, label),
+    tags: all(packageFiles.tags, label),
+    projects: all(packageFiles.projects, record => readProject(record, now)),
+    logSources: all(packageFiles.logSources, record => readLogSource(record, now)),
+    deployments: all(packageFiles.deployments, readDeployment)
+  }
+  checkUnique(packageFiles.categories, records.categories)
+  checkUnique(packageFiles.tags, records.tags)
+  checkUnique(packageFiles.projects, records.projects)
+  checkUnique(packageFiles.logSources, records.logSources)
+  checkUnique(packageFiles.deployments, records.deployments.map(({ row }) => row))
+  return records
+}
+
+function checkUnique(file: string, records: ReadonlyArray<{ id: string }>): void {
+  const seen = new Set<string>()
+  for (const [index, record] of records.entries()) {
+    const field = `${file}[${index}].id`
+    if (seen.has(record.id)) throw invalid(field, `${field} cannot be imported: "${record.id}" is there twice`)
+    seen.add(record.id)
+  }
+}
+
+function readSettings(value: unknown): Record<string, unknown> {
+  const file = packageFiles.settings
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw invalid(file, `${file} cannot be imported: an object is needed`)
+  }
+  return value as Record<string, unknown>
+}
+
+function readLabel(record: FieldReader, now: string): Label {
+  const createdAt = record.time('createdAt', now)
+  return {
+    id: record.text('id', id),
+    name: record.text('name', filled),
+    color: record.choice('color', labelColors, labelColors[0]),
+    sortOrder: record.integer('sortOrder', 0),
+    projectCount: 0,
+    createdAt,
+    updatedAt: record.time('updatedAt', createdAt)
+  }
+}
+
+function readProject(record: FieldReader, now: string): Project {
+  const createdAt = record.time('createdAt', now)
+  return {
+    id: record.text('id', id),
+    name: record.text('name', filled),
+    description: record.text('description', { fallback: '' }),
+    deployPath: record.text('deployPath', filled),
+    token: record.text('token', token),
+    preDeployScript: record.text('preDeployScript', { fallback: '' }),
+    postDeployScript: record.text('postDeployScript', { fallback: '' }),
+    postDeployAsync: record.flag('postDeployAsync', false),
+    allowClientScripts: record.nullableFlag('allowClientScripts'),
+    env: record.text('env', { fallback: '' }) || defaultEnv,
+    categoryId: record.nullableText('categoryId'),
+    pm2AppName: record.nullableText('pm2AppName') || null,
+    pinned: record.flag('pinned', false),
+    tagIds: [...new Set(record.texts('tagIds'))],
+    status: 'idle',
+    lastDeployAt: null,
+    createdAt,
+    updatedAt: record.time('updatedAt', createdAt)
+  }
+}
+
+function readLogSource(record: FieldReader, now: string): LogSourceRecord {
+  const createdAt = record.time('createdAt', now)
+  const filePath = record.text('filePath', filled)
+  return {
+    id: record.text('id', id),
+    projectId: record.text('projectId', id),
+    label: record.text('label', { fallback: filePath }),
+    filePath,
+    kind: record.choice('kind', ['plain', 'json', 'ansi'], 'plain'),
+    sortOrder: record.integer('sortOrder', 0),
+    createdAt,
+    updatedAt: record.time('updatedAt', createdAt)
+  }
+}
+
+function readDeployment(record: FieldReader): GivenDeployment {
+  const startTime = record.time('startTime')
+  const row: DeploymentRow = {
+    id: record.text('id', id),
+    projectId: record.text('projectId', id),
+    projectName: record.text('projectName', { fallback: '' }),
+    status: record.choice('status', ['success', 'failed']),
+    triggerSource: record.choice('triggerSource', ['cli', 'rollback'], 'cli'),
+    startTime,
+    endTime: record.nullableTime('endTime'),
+    duration: record.nullableText('duration'),
+    rollbackOf: record.nullableText('rollbackOf'),
+    message: record.nullableText('message'),
+    env: record.text('env', { fallback: '' }) || defaultEnv,
+    hasArtifact: record.flag('hasArtifact', false),
+    archiveBytes: record.nullableInteger('archiveBytes'),
+    archiveSha256: record.nullableText('archiveSha256'),
+    fileCount: record.nullableInteger('fileCount'),
+    errorMessage: record.nullableText('errorMessage'),
+    actorIp: record.nullableText('actorIp'),
+    steps: record.list('steps', readStep),
+    scripts: record.list('scripts', readScript)
+  }
+  return { row, output: record.text('output', { fallback: '' }) }
+}
+
+function readStep(record: FieldReader): DeploymentStep {
+  const step: DeploymentStep = {
+    name: record.choice('name', stepNames),
+    status: record.choice('status', stepStatuses),
+    startedAt: record.time('startedAt'),
+    endedAt: record.nullableTime('endedAt')
+  }
+  const exitCode = record.nullableInteger('exitCode')
+  return exitCode === null && !record.has('exitCode') ? step : { ...step, exitCode }
+}
+
+function readScript(record: FieldReader): RanScript {
+  return {
+    step: record.choice('step', ['preDeploy', 'postDeploy']),
+    source: record.choice('source', ['platform', 'client']),
+    script: record.text('script'),
+    async: record.flag('async', false)
+  }
+}

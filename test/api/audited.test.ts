@@ -1,0 +1,191 @@
+import t from 'tap'
+import { eventsOf } from '../support/client.js'
+import { startReceiver } from '../support/receiver.js'
+import { adminToken, startServer } from '../support/server.js'
+import { zipOf } from '../support/zip.js'
+
+/** What must never be in an entry. */
+const secrets = {
+  adminToken,
+  newAdminToken: 'another-admin-token-987654321',
+  wrongToken: 'a-guess-at-the-admin-token',
+  globalToken: 'the-global-deploy-token',
+  webhookSecret: 'the-webhook-secret',
+  webhookPath: 'the-webhook-path',
+  variable: 'the-value-of-a-variable',
+  script: 'the-text-of-a-script'
+}
+
+t.test('everything that changes state is in the audit log (decisions §7), and no secret is', async t => {
+  const stage = await startServer(t)
+  const receiver = await startReceiver(t)
+  receiver.behave(400)
+  const { client } = stage
+  const ids: Record<string, string> = {}
+  const tokens: string[] = Object.values(secrets)
+  const path = (name: string): string => `${stage.sites}/${name}`
+  const bytes = await zipOf({ 'index.html': 'hello' })
+  const push = async (...scripts: Array<[string, string]>): Promise<void> => {
+    const env = JSON.stringify({ SECRET: secrets.variable })
+    const reply = await stage.as(ids['token'] as string).upload([
+      ['projectId', ids['shop'] as string], ['env', env], ...scripts, ['file', { filename: 'a.zip', bytes }]
+    ])
+    ids['deployment'] = eventsOf(reply).at(-1).deployId
+  }
+  const createLabel = (kind: 'category' | 'tag', path: string) => async () => {
+    const { body } = await client.post(path, { name: 'One' })
+    ids[kind] = body[kind].id
+  }
+
+  const changes: Array<{ what: string; act(): Promise<unknown>; entries: object[] }> = [
+    {
+      what: 'login',
+      act: () => stage.as(null).post('/api/auth/login', { token: adminToken }),
+      entries: [{ action: 'auth.login', actor: 'admin', ok: true }]
+    },
+    {
+      what: 'failed login',
+      act: () => stage.as(null).post('/api/auth/login', { token: secrets.wrongToken }),
+      entries: [{ action: 'auth.login_failed', actor: 'anonymous', ok: false, ip: '127.0.0.1' }]
+    },
+    {
+      what: 'failed change of the admin token',
+      act: () => client.post('/api/settings/token', { oldToken: secrets.wrongToken, newToken: secrets.newAdminToken }),
+      entries: [{ action: 'auth.change_token', ok: false }]
+    },
+    {
+      what: 'settings',
+      act: () => client.put('/api/settings', {
+        global_deploy_token: secrets.globalToken,
+        webhook_secret: secrets.webhookSecret,
+        webhook_url: `${receiver.url}/${secrets.webhookPath}`,
+        webhook_events: ''
+      }),
+      entries: ['webhook_url', 'webhook_events', 'webhook_secret', 'global_deploy_token'].map(target => {
+        return { action: 'settings.update', target, detail: null }
+      })
+    },
+    { what: 'category', act: createLabel('category', '/api/categories'), entries: [{ action: 'category.create', detail: 'One' }] },
+    { what: 'category changed', act: () => client.put(`/api/categories/${ids['category']}`, { name: 'Two' }), entries: [{ action: 'category.update' }] },
+    { what: 'category deleted', act: () => client.delete(`/api/categories/${ids['category']}`), entries: [{ action: 'category.delete' }] },
+    { what: 'tag', act: createLabel('tag', '/api/tags'), entries: [{ action: 'tag.create' }] },
+    { what: 'tag changed', act: () => client.put(`/api/tags/${ids['tag']}`, { color: 'pink' }), entries: [{ action: 'tag.update' }] },
+    {
+      what: 'project',
+      async act() {
+        const { id, token } = await stage.createProject('shop')
+        Object.assign(ids, { shop: id, token })
+        tokens.push(token)
+      },
+      entries: [{ action: 'project.create', projectId: String }]
+    },
+    {
+      what: 'project changed',
+      act: () => client.put(`/api/projects/${ids['shop']}`, { postDeployScript: `: ${secrets.script}`, tagIds: [ids['tag']] }),
+      entries: [{ action: 'project.update', detail: /postDeployScript/ }]
+    },
+    { what: 'project pinned', act: () => client.put(`/api/projects/${ids['shop']}/pin`, { pinned: true }), entries: [{ action: 'project.update' }] },
+    {
+      what: "project's token",
+      async act() {
+        ids['token'] = (await client.post(`/api/projects/${ids['shop']}/token`)).body.token
+        tokens.push(ids['token'] as string)
+      },
+      entries: [{ action: 'project.regenerate_token' }]
+    },
+    { what: 'tag deleted', act: () => client.delete(`/api/tags/${ids['tag']}`), entries: [{ action: 'tag.delete' }] },
+    { what: 'upload', act: () => push(['preDeploy', `: ${secrets.script}`]), entries: [{ action: 'deployment.upload', actor: /^project:/ }] },
+    {
+      what: 'rollback',
+      act: () => client.post(`/api/deployments/${ids['deployment']}/rollback`),
+      entries: [{ action: 'deployment.rollback', detail: /^to dep_/ }]
+    },
+    {
+      what: 'correction',
+      act: () => client.patch(`/api/deployments/${ids['deployment']}/status`, { status: 'failed' }),
+      entries: [{ action: 'deployment.mark_status', detail: 'success → failed' }]
+    },
+    {
+      what: 'cancellation',
+      async act() {
+        await client.put(`/api/projects/${ids['shop']}`, { preDeployScript: 'sleep 20' })
+        const pushing = push()
+        let running: Array<{ id: string }> = []
+        while (running.length === 0) running = (await client.get('/api/logs?status=running')).body
+        await client.post(`/api/deployments/${running[0]?.id}/cancel`)
+        await pushing
+        await client.put(`/api/projects/${ids['shop']}`, { preDeployScript: '', postDeployScript: '' })
+      },
+      entries: [
+        { action: 'project.update' },
+        { action: 'deployment.upload' },
+        { action: 'deployment.cancel', actor: 'admin' },
+        { action: 'project.update' }
+      ]
+    },
+    {
+      what: 'background script that fails',
+      async act() {
+        await push(['postDeploy', `exit 7 # ${secrets.script}`], ['postDeployAsync', '1'])
+        await settled('deploy.post_deploy_failed')
+      },
+      entries: [{ action: 'deployment.upload' }, { action: 'deploy.post_deploy_failed', actor: 'system', ok: false }]
+    },
+    {
+      what: 'webhook that fails',
+      act: () => client.post('/api/settings/webhook-test'),
+      entries: [{ action: 'webhook.send', target: `127.0.0.1:${receiver.port}`, ok: false }]
+    },
+    { what: 'storage cleaned', act: () => client.post('/api/storage/clean', {}), entries: [{ action: 'storage.clean', detail: String }] },
+    {
+      what: 'projects in bulk',
+      async act() {
+        const one = await client.post('/api/projects', { name: 'b', deployPath: path('b') })
+        await client.post('/api/projects/bulk', { ids: [one.body.project.id], action: 'setCategory', categoryId: null })
+        await client.post('/api/projects/bulk', { ids: [one.body.project.id], action: 'delete' })
+      },
+      entries: [{ action: 'project.create' }, { action: 'project.update' }, { action: 'project.delete' }]
+    },
+    { what: 'project deleted', act: () => client.delete(`/api/projects/${ids['shop']}`), entries: [{ action: 'project.delete', detail: 'shop' }] },
+    {
+      what: 'change of the admin token',
+      act: () => client.post('/api/settings/token', { oldToken: adminToken, newToken: secrets.newAdminToken }),
+      entries: [{ action: 'auth.change_token', ok: true }]
+    }
+  ]
+
+  /** Whoever speaks with the token of the moment. */
+  const reader = () => stage.as(stage.server.adminToken.current())
+  const log = async (): Promise<Array<{ id: string; action: string }>> => (await reader().get('/api/audit?limit=500')).body.items
+  async function settled(action: string): Promise<void> {
+    for (let i = 0; i < 500 && !(await log()).some(item => item.action === action); i++);
+  }
+
+  for (const { what, act, entries } of changes) {
+    await t.test(what, async t => {
+      const before = new Set((await log()).map(({ id }) => id))
+      await act()
+      let added: object[] = []
+      for (let i = 0; i < 200 && added.length < entries.length; i++) {
+        added = (await log()).filter(({ id }) => !before.has(id)).reverse()
+      }
+      t.match(added, entries.map(entry => ({ at: /Z$/, ...entry })))
+      t.equal(added.length, entries.length, JSON.stringify(added))
+    })
+  }
+
+  await t.test('no secret is in any entry', async t => {
+    const { text } = await reader().get('/api/audit?limit=500')
+    for (const secret of tokens) t.notMatch(text, secret)
+  })
+
+  await t.test('what was refused has changed nothing, and is not in it', async t => {
+    const before = (await log()).length
+    await reader().put('/api/settings', { max_upload_size: 'x' })
+    await reader().post('/api/projects', { name: '' })
+    await reader().delete('/api/tags/tag_unknown')
+    await stage.as(secrets.wrongToken).get('/api/projects')
+    await reader().post('/api/storage/clean', { dryRun: true })
+    t.equal((await log()).length, before)
+  })
+})

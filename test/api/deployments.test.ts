@@ -1,0 +1,140 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { eventsOf, formOf } from '../support/client.js'
+import type { FormFields } from '../support/client.js'
+import { startServer } from '../support/server.js'
+import { zipOf } from '../support/zip.js'
+
+t.test('deployments', async t => {
+  const stage = await startServer(t)
+  const { client, as, sites } = stage
+  const shop = await stage.createProject('shop')
+  const blog = await stage.createProject('blog')
+  const archive = async (files: Record<string, string>) => ({ filename: 'a.zip', bytes: await zipOf(files) })
+  const push = async (files: Record<string, string>, more: FormFields = []) =>
+    eventsOf(await as(shop.token).upload([['projectId', shop.id], ['file', await archive(files)], ...more])).at(-1)
+      .deployId as string
+  const page = () => readFileSync(join(sites, 'shop/index.html'), 'utf8')
+
+  const first = await push({ 'index.html': 'one', 'same.txt': 'same', 'old.txt': 'old' })
+  const second = await push({ 'index.html': 'two', 'same.txt': 'same', 'new.txt': 'new' })
+
+  t.test('rollback puts back what an earlier one deployed, as a new record', async t => {
+    t.equal(page(), 'two')
+    const { status, body } = await client.post(`/api/deployments/${first}/rollback`)
+    t.equal(status, 200)
+    t.match(body, { success: true, deployId: /^dep_/, status: 'success', duration: /s$/ })
+    t.equal(page(), 'one')
+    const record = (await client.get(`/api/logs/${body.deployId}`)).body
+    t.match(record, { triggerSource: 'rollback', rollbackOf: first, projectId: shop.id, message: null })
+  })
+
+  t.test('with a message, as a stream', async t => {
+    const reply = await client.post(
+      `/api/deployments/${second}/rollback`,
+      { message: 'two was right' },
+      { accept: 'application/x-ndjson' }
+    )
+    t.match(reply.headers['content-type'], /^application\/x-ndjson/)
+    const events = eventsOf(reply)
+    t.match(events.at(-1), { event: 'status', status: 'success', deployId: String })
+    t.equal((await client.get(`/api/logs/${events.at(-1).deployId}`)).body.message, 'two was right')
+    t.equal(page(), 'two')
+  })
+
+  t.test('one that fails says so', async t => {
+    await client.put(`/api/projects/${shop.id}`, { postDeployScript: 'exit 1' })
+    const { status, body } = await client.post(`/api/deployments/${first}/rollback`)
+    t.equal(status, 200)
+    t.match(body, { success: false, status: 'failed', deployId: String, error: String })
+    await client.put(`/api/projects/${shop.id}`, { postDeployScript: '' })
+  })
+
+  t.test('what cannot be rolled back', async t => {
+    t.equal((await client.post('/api/deployments/dep_unknown/rollback')).status, 404)
+    t.equal((await client.post(`/api/deployments/${first}/rollback`, { message: 5 })).status, 400)
+    t.equal((await client.post(`/api/deployments/${first}/rollback`, { message: 'x'.repeat(501) })).status, 400)
+    await client.put('/api/settings', { allowed_ips: '127.0.0.1' })
+    const elsewhere = await client.post(`/api/deployments/${first}/rollback`, undefined, {
+      'x-forwarded-for': '192.0.2.1'
+    })
+    t.match(elsewhere, { status: 403, body: { code: 'address_not_allowed' } })
+    await client.put('/api/settings', { allowed_ips: '' })
+  })
+
+  t.test('the files of one, and what changed against another', async t => {
+    const { body } = await client.get(`/api/deployments/${first}/files`)
+    t.same(body.map(({ path }: { path: string }) => path).sort(), ['index.html', 'old.txt', 'same.txt'])
+    t.match(body[0], { path: String, size: Number, mode: Number, sha256: /^[0-9a-f]{64}$/ })
+    const changes = (await client.get(`/api/deployments/${second}/changes?against=${first}`)).body
+    t.same(changes, { added: ['new.txt'], changed: ['index.html'], removed: ['old.txt'] })
+    t.match(await client.get(`/api/deployments/${second}/changes`), { status: 400, body: { field: 'against' } })
+    t.equal((await client.get(`/api/deployments/${second}/changes?against=dep_unknown`)).status, 404)
+    t.equal((await client.get('/api/deployments/dep_unknown/files')).status, 404)
+    t.equal((await as(shop.token).get(`/api/deployments/${first}/files`)).status, 200)
+    t.equal((await as(blog.token).get(`/api/deployments/${first}/files`)).status, 403)
+    t.equal((await as(blog.token).get(`/api/deployments/${first}/changes?against=${second}`)).status, 403)
+  })
+
+  t.test('the manual correction of a finished one', async t => {
+    const { status, body } = await client.patch(`/api/deployments/${second}/status`, { status: 'failed' })
+    t.equal(status, 200)
+    t.match(body, { success: true, deployment: { id: second, status: 'failed', output: String } })
+    t.match((await client.get(`/api/logs/${second}`)).body, { status: 'failed' })
+    for (const wrong of [{}, { status: 'running' }, { status: 1 }]) {
+      t.match(await client.patch(`/api/deployments/${second}/status`, wrong), {
+        status: 400,
+        body: { field: 'status' }
+      })
+    }
+    t.equal((await client.patch('/api/deployments/dep_unknown/status', { status: 'failed' })).status, 404)
+  })
+
+  t.test('cancel stops a running one and a queued one', async t => {
+    const slow = async () => {
+      const form = formOf([
+        ['projectId', shop.id],
+        ['file', await archive({ 'slow.txt': '' })],
+        ['postDeploy', 'sleep 60; touch never.txt']
+      ])
+      return as(shop.token).send('POST', '/api/deploy/upload', {
+        headers: { 'content-type': form.contentType },
+        body: form.body
+      })
+    }
+    const pushes = [slow(), slow()]
+    const ids = async (status: string) =>
+      (await client.get(`/api/logs?status=${status}`)).body.map(({ id }: { id: string }) => id) as string[]
+    for (let i = 0; i < 200 && (await ids('queued')).length + (await ids('running')).length < 2; i++) await wait(10)
+    const [queued] = await ids('queued')
+    const [running] = await ids('running')
+    t.match(await client.patch(`/api/deployments/${running}/status`, { status: 'success' }), { status: 409 })
+    for (const id of [queued, running]) {
+      t.match(await client.post(`/api/deployments/${id}/cancel`), {
+        status: 200,
+        body: { success: true, message: String, deployment: { id, status: 'failed' } }
+      })
+    }
+    for (const reply of await Promise.all(pushes))
+      t.match(eventsOf(reply).at(-1), { event: 'status', status: 'failed' })
+    t.equal((await client.post(`/api/deployments/${running}/cancel`)).status, 409, 'it is over')
+    t.equal((await client.post('/api/deployments/dep_unknown/cancel')).status, 404)
+    t.notOk(existsSync(join(sites, 'shop/never.txt')))
+  })
+
+  t.test('all of it is audited', async t => {
+    const { items } = (await client.get(`/api/audit?projectId=${shop.id}&limit=500`)).body
+    const actions = new Set(items.map((item: { action: string }) => item.action))
+    for (const verb of ['rollback', 'mark_status', 'cancel']) {
+      t.ok(
+        [...actions].some(action => String(action).endsWith(verb)),
+        `${verb} in ${[...actions]}`
+      )
+    }
+  })
+})
+
+function wait(ms: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, ms))
+}

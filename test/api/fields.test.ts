@@ -1,0 +1,93 @@
+import t from 'tap'
+import {
+  flag,
+  integer,
+  list,
+  name,
+  nullable,
+  oneOf,
+  optional,
+  queryChoice,
+  queryLimit,
+  readFields,
+  switchText,
+  text
+} from '../../lib/api/fields.js'
+
+t.test('a body that is no JSON object is refused', async t => {
+  for (const body of [null, [], 'text', 7, true, undefined]) {
+    t.throws(() => readFields(body, { name }), { kind: 'invalid', code: 'invalid_body' })
+  }
+})
+
+t.test('fields are read, unknown ones ignored', async t => {
+  const shape = {
+    name,
+    async: optional(flag),
+    category: optional(nullable(text())),
+    tags: optional(list(text(), { max: 2 }))
+  }
+  const cases: Array<[unknown, unknown]> = [
+    [{ name: ' Shop ' }, { name: 'Shop', async: undefined, category: undefined, tags: undefined }],
+    [
+      { name: 'a', async: false, category: null, tags: [], more: 1 },
+      { name: 'a', async: false, category: null, tags: [] }
+    ],
+    [JSON.parse('{"name": "a", "__proto__": {"async": true}}'), { name: 'a', async: undefined }]
+  ]
+  for (const [body, expected] of cases) t.match(readFields(body, shape), expected as object)
+})
+
+t.test('what cannot be meant is refused, and the field is named', async t => {
+  const cases: Array<[Parameters<typeof readFields>[1], unknown, string, RegExp]> = [
+    [{ name }, {}, 'name', /missing/],
+    [{ name }, { name: '  ' }, 'name', /empty/],
+    [{ name }, { name: 5 }, 'name', /a number: a string is needed/],
+    [{ name }, { name: null }, 'name', /null/],
+    [{ name }, { name: 'a\0b' }, 'name', /NUL/],
+    [{ name }, { name: 'x'.repeat(201) }, 'name', /too long: 201 characters, at most 200/],
+    [{ token: text({ min: 8 }) }, { token: 'short' }, 'token', /at least 8/],
+    [{ on: flag }, { on: 'true' }, 'on', /"true": true or false is needed/],
+    [{ on: flag }, {}, 'on', /missing/],
+    [{ order: integer(0, 9) }, { order: 1.5 }, 'order', /whole number/],
+    [{ order: integer(0, 9) }, { order: 10 }, 'order', /from 0 to 9/],
+    [{ color: oneOf(['red', 'blue']) }, { color: 'green' }, 'color', /one of red, blue/],
+    [{ color: oneOf(['red']) }, { color: {} }, 'color', /an object/],
+    [{ ids: list(text(), { max: 2 }) }, { ids: 'a' }, 'ids', /a list/],
+    [{ ids: list(text(), { max: 2 }) }, { ids: ['a', 'b', 'c'] }, 'ids', /3 items: at most 2/],
+    [{ ids: list(text(), { min: 1, max: 2 }) }, { ids: [] }, 'ids', /at least 1/],
+    [{ ids: list(text(), { max: 2 }) }, { ids: ['a', 7] }, 'ids[1]', /a number/],
+    [{ at: nullable(text()) }, { at: 5 }, 'at', /a string/]
+  ]
+  for (const [shape, body, field, sentence] of cases) {
+    t.throws(() => readFields(body, shape), { kind: 'invalid', code: 'invalid_field', field, message: sentence })
+  }
+})
+
+t.test('query parameters', async t => {
+  const query = new URLSearchParams('limit=7&big=9999&zero=0&word=x&status=failed&empty=')
+  const limits = { fallback: 100, max: 500 }
+  t.equal(queryLimit(query, 'limit', limits), 7)
+  t.equal(queryLimit(query, 'big', limits), 500, 'more than there may be is as many as there may be')
+  t.equal(queryLimit(query, 'absent', limits), 100)
+  t.equal(queryLimit(query, 'empty', limits), 100)
+  t.throws(() => queryLimit(query, 'zero', limits), { code: 'invalid_field', field: 'zero' })
+  t.throws(() => queryLimit(query, 'word', limits), { code: 'invalid_field', field: 'word' })
+  t.equal(queryChoice(query, 'status', ['failed', 'success']), 'failed')
+  t.equal(queryChoice(query, 'empty', ['failed']), undefined)
+  t.throws(() => queryChoice(query, 'word', ['failed']), { code: 'invalid_field', field: 'word' })
+})
+
+t.test('switches in text', async t => {
+  for (const [given, meant] of [
+    ['true', true],
+    ['1', true],
+    ['false', false],
+    ['0', false],
+    ['', undefined],
+    [null, undefined]
+  ]) {
+    t.equal(switchText(given as string | null, 'postDeployAsync'), meant)
+  }
+  t.throws(() => switchText('yes', 'postDeployAsync'), { code: 'invalid_field', field: 'postDeployAsync' })
+})

@@ -1,0 +1,87 @@
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { startServer } from '../support/server.js'
+
+t.test('what lies in a target', async t => {
+  const { client, createProject, sites } = await startServer(t)
+  const project = await createProject('shop')
+  const fresh = await createProject('fresh')
+  const root = join(sites, 'shop')
+  mkdirSync(join(root, 'css'), { recursive: true })
+  mkdirSync(join(sites, 'shop-secret'))
+  writeFileSync(join(sites, 'shop-secret/key.txt'), 'secret')
+  writeFileSync(join(root, 'index.html'), '<h1>hello</h1>')
+  writeFileSync(join(root, 'css/main.css'), 'a {}')
+  writeFileSync(join(root, 'image.png'), Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 1, 2, 3]))
+  writeFileSync(join(root, 'big.txt'), 'x'.repeat(1024 * 1024 + 1))
+  symlinkSync(join(sites, 'shop-secret'), join(root, 'out'))
+  symlinkSync('/etc/hostname', join(root, 'host'))
+  const list = (path?: string) =>
+    client.get(`/api/projects/${project.id}/files${path === undefined ? '' : `?path=${encodeURIComponent(path)}`}`)
+  const preview = (path: string) => client.get(`/api/projects/${project.id}/file?path=${encodeURIComponent(path)}`)
+
+  t.test('a listing', async t => {
+    const { status, body } = await list()
+    t.equal(status, 200)
+    t.match(
+      body.find((entry: { name: string }) => entry.name === 'css'),
+      {
+        name: 'css',
+        path: 'css',
+        isDir: true,
+        size: 0,
+        mtime: /Z$/
+      }
+    )
+    t.match(
+      body.find((entry: { name: string }) => entry.name === 'index.html'),
+      {
+        path: 'index.html',
+        isDir: false,
+        size: 14,
+        mtime: /Z$/
+      }
+    )
+    t.match((await list('css')).body, [{ name: 'main.css', path: 'css/main.css', isDir: false, size: 4 }])
+    t.same((await list('')).body, body)
+  })
+
+  t.test('previews', async t => {
+    t.match((await preview('index.html')).body, { type: 'text', content: '<h1>hello</h1>', language: 'html' })
+    t.match((await preview('image.png')).body, { type: 'binary', size: 8, message: String })
+    t.match((await preview('big.txt')).body, { type: 'binary', size: 1024 * 1024 + 1, message: String }, 'above 1 MB')
+  })
+
+  t.test('never outside the target', async t => {
+    for (const path of [
+      '..',
+      '../shop-secret',
+      '../shop-secret/key.txt',
+      'css/../../shop-secret',
+      'out',
+      'out/key.txt',
+      '/etc',
+      'host',
+      'a\0b'
+    ]) {
+      for (const reply of [await list(path), await preview(path)]) {
+        t.ok([400, 403, 404].includes(reply.status), `${JSON.stringify(path)}: ${reply.status}`)
+        t.notMatch(reply.text, 'secret"')
+      }
+    }
+  })
+
+  t.test('what is not there', async t => {
+    t.equal((await list('nothing')).status, 404)
+    t.equal((await preview('nothing.txt')).status, 404)
+    t.ok([400, 404].includes((await preview('css')).status), 'a directory has no preview')
+    t.match(await client.get(`/api/projects/${project.id}/file`), { status: 400, body: { field: 'path' } })
+    t.equal((await client.get('/api/projects/proj_unknown/files')).status, 404)
+    t.equal((await client.get('/api/projects/proj_unknown/file?path=a')).status, 404)
+  })
+
+  t.test('a target that was never deployed to is empty', async t => {
+    t.same((await client.get(`/api/projects/${fresh.id}/files`)).body, [])
+  })
+})

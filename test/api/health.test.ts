@@ -1,0 +1,45 @@
+import t from 'tap'
+import { healthHandlers } from '../../lib/api/health.js'
+import type { Health, HealthDetail } from '../../lib/system/health.js'
+import { startServer } from '../support/server.js'
+
+t.test('health of a server that is well', async t => {
+  const { client, as, home } = await startServer(t)
+  const { status, body } = await as(null).get('/api/health')
+  t.equal(status, 200)
+  t.match(body, { status: 'ok', uptime: Number, version: String })
+  t.ok(Number.isInteger(body.uptime))
+  t.equal((await as(null).send('HEAD', '/api/health')).status, 200)
+
+  const detail = await client.get('/api/health/detail')
+  t.match(detail.body, {
+    version: body.version,
+    runtime: { name: String, version: String },
+    uptimeSec: Number,
+    serverTime: /Z$/,
+    db: { ok: true, latencyMs: Number, path: home.database },
+    disk: { freeBytes: Number, totalBytes: Number, percentUsed: Number },
+    kiteHome: { path: home.directory, writable: true, tmpWritable: true },
+    deploy: { last5: [], successRate: null },
+    memoryMB: { rss: Number, heapUsed: Number }
+  })
+  t.equal(detail.status, detail.body.disk.percentUsed >= 95 ? 503 : 200)
+})
+
+t.test('the same shape with 503 when it is not', async t => {
+  const handlers = (isWell: boolean) =>
+    healthHandlers({
+      health: {
+        report: () => ({ status: isWell ? 'ok' : 'unhealthy', uptime: 1, version: 'dev' }),
+        detail: async () => ({ version: 'dev' }) as HealthDetail,
+        isWell: () => isWell
+      } satisfies Health
+    })
+  for (const [isWell, status] of [
+    [true, 200],
+    [false, 503]
+  ] as const) {
+    t.match(handlers(isWell).probe(), { kind: 'json', status })
+    t.match(await handlers(isWell).detail(), { kind: 'json', status })
+  }
+})

@@ -1,0 +1,229 @@
+import { appendFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import t from 'tap'
+import { openStream } from '../support/sse.js'
+import { startServer } from '../support/server.js'
+
+t.test('log sources', async t => {
+  const { client, createProject, home, sites } = await startServer(t)
+  const project = await createProject('shop')
+  const logs = join(sites, '..', 'logs')
+  mkdirSync(logs)
+  const address = `/api/projects/${project.id}/log-sources`
+  const file = (name: string, text: string | Buffer = ''): string => {
+    writeFileSync(join(logs, name), text)
+    return join(logs, name)
+  }
+  const add = async (filePath: string, more: object = {}): Promise<string> => {
+    const { body } = await client.post(address, { items: [{ filePath, ...more }] })
+    return `/api/log-sources/${body.items[0].id}`
+  }
+
+  t.test('are created with defaults, and listed in order', async t => {
+    const { status, body } = await client.post(address, {
+      items: [{ filePath: file('a.log') }, { filePath: join(logs, 'later.log'), label: 'Later', kind: 'json' }]
+    })
+    t.equal(status, 200)
+    t.match(body, {
+      success: true,
+      items: [
+        { id: /^lsrc_[a-z2-7]{16}$/, projectId: project.id, label: 'a.log', kind: 'plain', sortOrder: 0, createdAt: /Z$/ },
+        { label: 'Later', kind: 'json', sortOrder: 1 }
+      ]
+    })
+    t.same((await client.get(address)).body, { items: body.items })
+  })
+
+  t.test('a batch is taken whole or not at all, and the item at fault is named', async t => {
+    const before = (await client.get(address)).body.items.length
+    const good = { filePath: file('b.log') }
+    mkdirSync(join(logs, 'directory'))
+    symlinkSync(home.configFile, join(logs, 'innocent.log'))
+    const socket = createServer().listen(join(logs, 'socket'))
+    t.teardown(() => socket.close())
+    const cases: Array<[item: unknown, status: number, field: string]> = [
+      [{ filePath: 'relative.log' }, 400, 'items[2].filePath'],
+      [{}, 400, 'items[2].filePath'],
+      [{ filePath: 7 }, 400, 'items[2].filePath'],
+      ['text', 400, 'items[2]'],
+      [{ filePath: good.filePath, kind: 'xml' }, 400, 'items[2].kind'],
+      [{ filePath: good.filePath, label: 7 }, 400, 'items[2].label'],
+      [{ filePath: join(logs, 'directory') }, 400, 'items[2].filePath'],
+      [{ filePath: join(logs, 'socket') }, 400, 'items[2].filePath'],
+      [{ filePath: '/dev/null' }, 403, 'items[2].filePath'],
+      [{ filePath: '/etc/shadow' }, 403, 'items[2].filePath'],
+      [{ filePath: home.database }, 403, 'items[2].filePath'],
+      [{ filePath: join(logs, 'innocent.log') }, 403, 'items[2].filePath']
+    ]
+    for (const [item, status, field] of cases) {
+      const reply = await client.post(address, { items: [good, good, item] })
+      t.match(reply, { status, body: { success: false, field } }, JSON.stringify(item))
+    }
+    const many = (count: number) => Array.from({ length: count }, () => good)
+    t.match(await client.post(address, { items: many(51) }), { status: 400, body: { field: 'items' } })
+    t.match(await client.post(address, { items: [] }), { status: 400, body: { field: 'items' } })
+    t.match(await client.post(address, {}), { status: 400, body: { field: 'items' } })
+    t.equal((await client.get(address)).body.items.length, before)
+    t.equal((await client.post(address, { items: many(50) })).body.items.length, 50)
+  })
+
+  t.test('label, kind and sortOrder can be changed, the path cannot', async t => {
+    const source = await add(file('c.log'))
+    t.match((await client.patch(source, { label: 'C', kind: 'ansi', sortOrder: -1 })).body, {
+      success: true,
+      source: { label: 'C', kind: 'ansi', sortOrder: -1 }
+    })
+    t.equal((await client.get(address)).body.items[0].label, 'C', 'the list follows sortOrder')
+    t.match(await client.patch(source, { filePath: '/var/log/x' }), { status: 400, body: { field: 'filePath' } })
+    t.match(await client.patch(source, { label: '' }), { status: 400, body: { field: 'label' } })
+    t.match(await client.patch(source, { kind: 'xml' }), { status: 400, body: { field: 'kind' } })
+    t.match(await client.patch(source, { sortOrder: '1' }), { status: 400, body: { field: 'sortOrder' } })
+  })
+
+  t.test('deleting removes the association, one or many', async t => {
+    const source = await add(file('d.log', 'kept\n'))
+    t.match((await client.delete(source)).body, { success: true, message: String })
+    t.equal((await client.get(`${source}/meta`)).status, 404)
+    const again = await add(join(logs, 'd.log'))
+    t.same((await client.get(`${again}/range`)).body.lines, ['kept'])
+    const id = again.split('/').pop()
+    const { body } = await client.post('/api/log-sources/bulk', { ids: [id, 'lsrc_unknown'], action: 'delete' })
+    t.match(body, { success: true, done: 1, failed: [{ id: 'lsrc_unknown', error: String }] })
+  })
+
+  t.test('go with their project', async t => {
+    const other = await createProject('other')
+    const { body } = await client.post(`/api/projects/${other.id}/log-sources`, { items: [{ filePath: file('e.log') }] })
+    t.equal((await client.delete(`/api/projects/${other.id}`)).status, 200)
+    t.equal((await client.get(`/api/log-sources/${body.items[0].id}/meta`)).status, 404)
+    t.equal((await client.get(`/api/projects/${other.id}/log-sources`)).status, 404)
+  })
+
+  t.test('meta and range follow links, and ask the deny list at every look', async t => {
+    const link = join(logs, 'link.log')
+    symlinkSync(file('target.log', 'one\ntwo\n'), link)
+    const source = await add(link)
+    t.match((await client.get(`${source}/meta`)).body, { filePath: link, kind: 'plain', size: 8, resolvedPath: /target\.log$/ })
+    t.same((await client.get(`${source}/range`)).body, {
+      startOffset: 0, endOffset: 8, fileSize: 8, lines: ['one', 'two'], truncatedHead: false, truncatedTail: false, binary: false
+    })
+    const { unlinkSync } = await import('node:fs')
+    unlinkSync(link)
+    t.match(await client.get(`${source}/range`), { status: 404, body: { code: 'file_missing' } })
+    symlinkSync(home.configFile, link)
+    for (const what of ['meta', 'range', 'stream', 'search?q=a']) {
+      t.match(await client.get(`${source}/${what}`), { status: 403, body: { code: 'denied_path' } }, what)
+    }
+  })
+
+  t.test('range pages in both directions', async t => {
+    const text = Array.from({ length: 100 }, (_, index) => `line ${index} äöü\n`).join('')
+    const source = await add(file('pages.log', text))
+    const { body: tail } = await client.get(`${source}/range?size=100`)
+    t.match(tail, { endOffset: Buffer.byteLength(text), truncatedHead: true, truncatedTail: false })
+    let read = ''
+    for (let offset = 0; offset < tail.fileSize;) {
+      const { body } = await client.get(`${source}/range?offset=${offset}&size=200`)
+      read += body.lines.map((line: string) => `${line}\n`).join('')
+      t.ok(body.endOffset > offset && body.endOffset - body.startOffset <= 200)
+      offset = body.endOffset
+    }
+    t.equal(read, text)
+    t.match(await client.get(`${source}/range?offset=-1`), { status: 400, body: { field: 'offset' } })
+    t.match(await client.get(`${source}/range?direction=up`), { status: 400, body: { field: 'direction' } })
+    t.match(await client.get(`${source}/range?size=x`), { status: 400, body: { field: 'size' } })
+    t.equal((await client.get(`${source}/range?size=99999999`)).status, 200, 'a size above the limit is the limit')
+  })
+
+  t.test('a compressed rotation is paged and searched by what it holds', async t => {
+    const text = Array.from({ length: 1000 }, (_, index) => `line ${index}\n`).join('')
+    const source = await add(file('old.log.gz', gzipSync(text)))
+    t.equal((await client.get(`${source}/meta`)).body.size, text.length)
+    t.same((await client.get(`${source}/range?size=20`)).body.lines, ['line 998', 'line 999'])
+    const search = await openStream(client, `${source}/search?q=line 99&context=0&maxHits=2`.replace(' ', '%20'))
+    t.match((await search.next('hit')).data, { offset: text.indexOf('line 99\n'), text: 'line 99', before: [], after: [] })
+    t.same((await search.next('truncated')).data, { maxHits: 2 })
+    await search.next('done')
+    const broken = await add(file('broken.log.gz', gzipSync(text).subarray(0, 1000)))
+    t.match(await client.get(`${broken}/range`), { status: 400, body: { code: 'broken_gzip' } })
+    const stream = await openStream(client, `${source}/stream?tailLines=1`)
+    t.same((await stream.next('snapshot')).data.lines, ['line 999'])
+    stream.close()
+  })
+
+  t.test('stream: a snapshot, then lines as they come', async t => {
+    const path = file('live.log', 'one\ntwo\nthree\n')
+    const source = await add(path)
+    const stream = await openStream(client, `${source}/stream?tailLines=2`)
+    t.equal(stream.status, 200)
+    t.match(stream.headers['content-type'], /^text\/event-stream/)
+    t.same((await stream.next('snapshot')).data, { lines: ['two', 'three'], size: 14, binary: false })
+    const atMs = performance.now()
+    appendFileSync(path, 'four\n')
+    const first = await stream.next('lines')
+    t.same(first.data, { lines: ['four'] })
+    t.ok(first.atMs - atMs < 400, `the first line of a quiet file came after ${Math.round(first.atMs - atMs)} ms`)
+    appendFileSync(path, 'five\n')
+    appendFileSync(path, 'six\n')
+    const second = await stream.next('lines')
+    t.same(second.data, { lines: ['five', 'six'] })
+    t.ok(second.atMs - first.atMs > 400, 'the next batch is half a second later')
+    stream.close()
+    t.match(await client.get(`${source}/stream?tailLines=x`), { status: 400, body: { field: 'tailLines' } })
+  })
+
+  t.test('stream: a file that is not there yet', async t => {
+    const path = join(logs, 'soon.log')
+    const source = await add(path)
+    const stream = await openStream(client, `${source}/stream`)
+    t.match((await stream.next('error')).data.message, /does not exist yet/)
+    writeFileSync(path, 'here\n')
+    t.same((await stream.next('snapshot')).data.lines, ['here'])
+    stream.close()
+  })
+
+  t.test('search: hits in order with their context', async t => {
+    const text = 'a\nb\nError one\nc\nd\ne\nerror two\n'
+    const source = await add(file('search.log', text))
+    const search = async (query: string) => {
+      const stream = await openStream(client, `${source}/search?${query}`)
+      await stream.ended
+      return stream.events.map(({ event, data }) => ({ event, data }))
+    }
+    t.same(await search('q=error&caseInsensitive=1'), [
+      { event: 'hit', data: { offset: 4, text: 'Error one', before: ['a', 'b'], after: ['c', 'd'] } },
+      { event: 'hit', data: { offset: 20, text: 'error two', before: ['d', 'e'], after: [] } },
+      { event: 'done', data: { scannedBytes: text.length } }
+    ])
+    t.same((await search('q=%5Ee.*o%24&regex=true&context=0')).map(({ data }) => data.text), ['error two', undefined])
+    t.same(await search('q=error&fromOffset=21'), [{ event: 'done', data: { scannedBytes: text.length - 21 } }])
+    t.match(await client.get(`${source}/search`), { status: 400, body: { field: 'q' } })
+    t.match(await client.get(`${source}/search?q=(&regex=1`), { status: 400, body: { field: 'q' } })
+    t.match(await client.get(`${source}/search?q=a&regex=maybe`), { status: 400, body: { field: 'regex' } })
+    t.match(await client.get(`${source}/search?q=a&context=-1`), { status: 400, body: { field: 'context' } })
+    t.match(await client.get(`${source}/search?q=a&maxHits=0`), { status: 400, body: { field: 'maxHits' } })
+  })
+
+  t.test('search: an expression that would run for ever is stopped, and nobody else waits', async t => {
+    const source = await add(file('evil.log', `${'a'.repeat(5000)}!\n`))
+    const stream = await openStream(client, `${source}/search?q=(a%2B)%2B%24&regex=1`)
+    let slowest = 0
+    const from = performance.now()
+    while (stream.events.length === 0 && performance.now() - from < 15_000) {
+      const atMs = performance.now()
+      await client.get('/api/health')
+      slowest = Math.max(slowest, performance.now() - atMs)
+    }
+    t.match(stream.events, [{ event: 'error', data: { message: /stopped/ } }])
+    t.ok(slowest < 500, `the slowest other request took ${Math.round(slowest)} ms`)
+    await stream.ended
+  })
+
+  t.test('all changes are audited', async t => {
+    const { items } = (await client.get('/api/audit?limit=500')).body
+    const actions = new Set(items.map(({ action }: { action: string }) => action))
+    for (const verb of ['create', 'update', 'delete']) t.ok(actions.has(`log_source.${verb}`), verb)
+  })
+})

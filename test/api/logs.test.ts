@@ -1,0 +1,179 @@
+import t from 'tap'
+import { eventsOf, formOf, sentEventsOf } from '../support/client.js'
+import type { FormFields } from '../support/client.js'
+import { startServer } from '../support/server.js'
+import { zipOf } from '../support/zip.js'
+
+t.test('records', async t => {
+  const stage = await startServer(t)
+  const { client, as } = stage
+  const shop = await stage.createProject('shop')
+  const blog = await stage.createProject('blog')
+  const file = { filename: 'a.zip', bytes: await zipOf({ 'index.html': 'hello' }) }
+  const push = async (project: { id: string; token: string }, more: FormFields = []) =>
+    eventsOf(await as(project.token).upload([['projectId', project.id], ['file', file], ...more])).at(-1)
+      .deployId as string
+
+  const first = await push(shop)
+  const failed = await push(shop, [['postDeploy', 'printf "no final newline"; exit 1']])
+  const long = await push(blog, [
+    ['postDeploy', 'for i in $(seq 1 30000); do echo "line $i of a long output, padded to be longer"; done']
+  ])
+  const idsOf = (reply: { body: Array<{ id: string }> }) => reply.body.map(({ id }) => id)
+
+  t.test('the list: newest first, filtered, paged', async t => {
+    const all = await client.get('/api/logs')
+    t.same(idsOf(all), [long, failed, first])
+    t.equal(all.headers['x-total-count'], '3')
+    const ofShop = await client.get(`/api/logs?projectId=${shop.id}&limit=1`)
+    t.same(idsOf(ofShop), [failed])
+    t.equal(ofShop.headers['x-total-count'], '2', 'counts what the filter lets through, not the page')
+    t.same(idsOf(await client.get(`/api/logs?projectId=${shop.id}&before=${failed}`)), [first])
+    t.same(idsOf(await client.get('/api/logs?status=failed')), [failed])
+    t.same(idsOf(await client.get('/api/logs?status=running')), [])
+    t.same(idsOf(await client.get('/api/logs?projectId=proj_unknown')), [])
+    t.equal((await client.get('/api/logs?limit=100000')).status, 200)
+    for (const query of ['limit=0', 'limit=x', 'status=done', 'limit=-1']) {
+      t.equal((await client.get(`/api/logs?${query}`)).status, 400, query)
+    }
+    t.equal((await client.get('/api/logs?before=dep_unknown')).status, 404)
+  })
+
+  t.test('the list carries the last 4 KiB of each output', async t => {
+    const [record] = (await client.get('/api/logs?limit=1')).body
+    t.ok(Buffer.byteLength(record.output) <= 4096)
+    t.match(record.output, /line 30000 of/)
+  })
+
+  t.test('the record, with its whole output up to 1 MiB', async t => {
+    const { status, body } = await client.get(`/api/logs/${first}`)
+    t.equal(status, 200)
+    t.match(body, {
+      id: first,
+      projectId: shop.id,
+      projectName: 'shop',
+      status: 'success',
+      triggerSource: 'cli',
+      rollbackOf: null,
+      startTime: /Z$/,
+      endTime: /Z$/,
+      duration: /^\d+\.\d+s$/,
+      output: String,
+      hasArtifact: true,
+      message: null,
+      archiveBytes: file.bytes.length,
+      archiveSha256: /^[0-9a-f]{64}$/,
+      fileCount: 1,
+      errorMessage: null,
+      actorIp: '127.0.0.1',
+      steps: Array,
+      scripts: []
+    })
+    t.notOk('outputTruncated' in body)
+    const cut = (await client.get(`/api/logs/${long}`)).body
+    t.equal(cut.outputTruncated, true)
+    t.ok(Buffer.byteLength(cut.output) <= 1024 * 1024)
+    t.match((await client.get(`/api/logs/${failed}`)).body, { status: 'failed', errorMessage: String })
+    t.match(await client.get('/api/logs/dep_unknown'), { status: 404, body: { success: false, code: 'not_found' } })
+  })
+
+  t.test('timestamps=1 puts the time before each line', async t => {
+    const { output } = (await client.get(`/api/logs/${first}?timestamps=1`)).body
+    for (const line of output.split('\n').filter(Boolean)) t.match(line, /^\d{4}-\d\d-\d\dT[\d:.]+Z /)
+    t.notMatch((await client.get(`/api/logs/${first}`)).body.output, /^\d{4}-\d\d-\d\dT/)
+    t.equal((await client.get(`/api/logs/${first}?timestamps=maybe`)).status, 400)
+  })
+
+  t.test('/output streams all of it as text', async t => {
+    const whole = await client.get(`/api/logs/${long}/output`)
+    t.match(whole.headers['content-type'], /^text\/plain/)
+    t.match(whole.text, /line 1 of/)
+    t.match(whole.text, /line 30000 of/)
+    const timed = await client.get(`/api/logs/${first}/output?timestamps=1`)
+    t.match(timed.text, /^\d{4}-\d\d-\d\dT[\d:.]+Z /)
+    t.equal((await client.get('/api/logs/dep_unknown/output')).status, 404)
+    const { ticket } = (await client.post('/api/tickets', { purpose: 'download' })).body
+    const downloaded = await as(null).get(`/api/logs/${first}/output?ticket=${ticket}`)
+    t.equal(downloaded.status, 200)
+    t.match(downloaded.headers['content-disposition'], `${first}.log`)
+  })
+
+  t.test('the stream of a finished one: every line, then the status, then its end', async t => {
+    const reply = await client.get(`/api/logs/${failed}/stream`)
+    t.match(reply.headers, {
+      'content-type': /^text\/event-stream/,
+      'cache-control': 'no-store',
+      'x-accel-buffering': 'no'
+    })
+    const events = sentEventsOf(reply.text)
+    const last = events.pop()
+    t.match(last, { event: 'status', data: { status: 'failed', duration: /s$/ } })
+    for (const { event, id, data } of events) {
+      t.equal(event, 'log')
+      t.match(id, /^\d+$/)
+      t.match(data, { data: String, at: /Z$/ })
+    }
+    t.ok(events.some(({ data }) => data.data === 'no final newline'))
+    const plain = (await client.get(`/api/logs/${failed}`)).body.output.split('\n').filter(Boolean)
+    t.same(
+      events.map(({ data }) => data.data),
+      plain
+    )
+  })
+
+  t.test('Last-Event-ID resumes behind that line', async t => {
+    const events = sentEventsOf((await client.get(`/api/logs/${failed}/stream`)).text)
+    const { id } = events[1] as { id: string }
+    const rest = sentEventsOf((await client.get(`/api/logs/${failed}/stream`, { 'last-event-id': id })).text)
+    t.same(rest, events.slice(2))
+    for (const odd of ['x', '-5', '99999999999999999999', '']) {
+      const all = sentEventsOf((await client.get(`/api/logs/${failed}/stream`, { 'last-event-id': odd })).text)
+      t.same(all, events, `"${odd}" is no offset: from the start`)
+    }
+    t.equal((await client.get('/api/logs/dep_unknown/stream')).status, 404)
+  })
+
+  t.test("a project's token reads its own, and nothing else", async t => {
+    const reader = as(shop.token)
+    const listed = await reader.get('/api/logs')
+    t.same(idsOf(listed), [failed, first])
+    t.equal(listed.headers['x-total-count'], '2')
+    t.equal((await reader.get(`/api/logs?projectId=${blog.id}`)).status, 403)
+    for (const tail of ['', '/stream', '/output']) {
+      t.equal((await reader.get(`/api/logs/${first}${tail}`)).status, 200, tail)
+      t.equal((await reader.get(`/api/logs/${long}${tail}`)).status, 403, tail)
+    }
+    t.equal((await reader.get(`/api/logs?before=${long}`)).status, 403)
+  })
+
+  t.test('a running one is listed and can be watched live', async t => {
+    const { contentType, body } = formOf([
+      ['projectId', blog.id],
+      ['file', file],
+      ['postDeploy', 'echo begun; sleep 0.5; echo ended']
+    ])
+    const pushing = as(blog.token).send('POST', '/api/deploy/upload', {
+      headers: { 'content-type': contentType },
+      body
+    })
+    const running = await until(async () => (await client.get('/api/logs?status=running')).body[0])
+    t.match(running, { projectId: blog.id, status: 'running', endTime: null, duration: null })
+    t.equal((await client.get(`/api/projects/${blog.id}`)).body.status, 'running')
+    const events = sentEventsOf((await client.get(`/api/logs/${running.id}/stream`)).text)
+    t.same(
+      events.filter(({ data }) => ['begun', 'ended'].includes(data.data)).map(({ data }) => data.data),
+      ['begun', 'ended']
+    )
+    t.match(events.at(-1), { event: 'status', data: { status: 'success' } })
+    t.match(eventsOf(await pushing).at(-1), { status: 'success', deployId: running.id })
+  })
+})
+
+async function until<T>(look: () => Promise<T | undefined>): Promise<T> {
+  for (let i = 0; i < 200; i++) {
+    const found = await look()
+    if (found !== undefined) return found
+    await new Promise(resolve => setTimeout(resolve, 10))
+  }
+  throw new Error('It never came')
+}

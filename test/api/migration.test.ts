@@ -1,0 +1,345 @@
+import t from 'tap'
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { once } from 'node:events'
+import type { Project } from '../../lib/model/project.js'
+import { formOf } from '../support/client.js'
+import type { ClientReply } from '../support/client.js'
+import { startServer } from '../support/server.js'
+import type { Stage } from '../support/server.js'
+import { zipOf } from '../support/zip.js'
+
+async function deploy({ as }: Stage, project: Project, files: Record<string, string>, fields: Record<string, string> = {}) {
+  const given = Object.entries({ projectId: project.id, ...fields })
+  const reply = await as(project.token).upload([...given, ['file', { filename: 'a.zip', bytes: await zipOf(files) }]])
+  return reply.headers['x-svc-deploy-id'] as string
+}
+
+async function exported({ client }: Stage, query = ''): Promise<Buffer> {
+  const reply = await client.open('GET', `/api/migration/export${query}`)
+  const chunks: Buffer[] = []
+  for await (const chunk of reply) chunks.push(chunk as Buffer)
+  if (reply.statusCode !== 200) throw new Error(Buffer.concat(chunks).toString())
+  return Buffer.concat(chunks)
+}
+
+function imported({ client }: Stage, bytes: Uint8Array, query = '', headers: Record<string, string> = {}): Promise<ClientReply> {
+  const { contentType, body } = formOf([['file', { filename: 'package.zip', bytes }]])
+  return client.send('POST', `/api/migration/import${query}`, { headers: { 'content-type': contentType, ...headers }, body })
+}
+
+/** Every page of the API that tells of what was carried. */
+async function pagesOf({ client }: Stage): Promise<Record<string, unknown>> {
+  const pages: Record<string, unknown> = {}
+  const take = async (path: string): Promise<any> => (pages[path] = (await client.get(path)).body)
+  const projects = (await take('/api/projects')) as Project[]
+  for (const path of ['/api/categories', '/api/tags', '/api/settings']) await take(path)
+  for (const { id } of projects) {
+    await take(`/api/projects/${id}`)
+    await take(`/api/projects/${id}/recent-scripts`)
+    await take(`/api/logs?projectId=${id}`)
+  }
+  for (const { id } of (await take('/api/logs?limit=500')) as Array<{ id: string }>) {
+    await take(`/api/logs/${id}?timestamps=1`)
+    await take(`/api/deployments/${id}/files`)
+    pages[`${id} output`] = (await client.get(`/api/logs/${id}/output?timestamps=1`)).text
+  }
+  const { projectCount, deploymentCount, successCount, failedCount } = await take('/api/settings/status')
+  pages['/api/settings/status'] = { projectCount, deploymentCount, successCount, failedCount }
+  return pages
+}
+
+/** Of archives only the newest is carried, so that is the only difference there may be. */
+function withoutArchives(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value, (key, field) => (key === 'hasArtifact' ? undefined : field)))
+}
+
+async function furnish(stage: Stage) {
+  const { client } = stage
+  await client.put('/api/settings', { keep_archives: '5', global_deploy_token: 'a-global-token', webhook_secret: 'hush-hush' })
+  const { category } = (await client.post('/api/categories', { name: 'Shops', color: 'pink', sortOrder: 3 })).body
+  const tags = []
+  for (const name of ['live', 'PHP']) tags.push((await client.post('/api/tags', { name })).body.tag.id)
+  const shop = await stage.createProject('shop', {
+    description: 'Äpfel & Birnen', categoryId: category.id, tagIds: tags, pm2AppName: 'shop', postDeployScript: 'echo done; echo späth'
+  })
+  const blog = await stage.createProject('blog', { tagIds: [tags[0]] })
+  const idle = await stage.createProject('idle')
+  const first = await deploy(stage, shop, { 'index.html': 'one', 'a/b.txt': 'b' }, { message: 'First' })
+  const second = await deploy(stage, shop, { 'index.html': 'two', 'new.txt': 'n' }, { message: 'Second' })
+  await client.post(`/api/deployments/${first}/rollback`)
+  const failed = await deploy(stage, blog, { 'x.txt': 'x' }, { preDeploy: 'echo no >&2; exit 3' })
+  return { shop, blog, idle, first, second, failed, category, tags }
+}
+
+t.test('what is exported and imported into an empty data directory', async t => {
+  const source = await startServer(t)
+  const { shop, blog, first } = await furnish(source)
+  const before = await pagesOf(source)
+  const bytes = await exported(source)
+  const index = readFileSync(join(shop.deployPath, 'index.html'), 'utf8')
+  for (const name of readdirSync(source.sites)) rmSync(join(source.sites, name), { recursive: true })
+
+  await t.test('is the same on every page of the API, and in the targets', async t => {
+    const target = await startServer(t)
+    const { status, body } = await imported(target, bytes)
+    t.equal(status, 200)
+    t.match(body, { success: true, strategy: 'skip-existing', dryRun: false, notes: [] })
+    t.equal(body.projects.created.length, 3)
+    t.equal(body.deployments.created.length, 4)
+    t.strictSame(body.settings.created.sort(), ['global_deploy_token', 'keep_archives', 'webhook_secret'])
+    t.strictSame(body.artifacts, { created: [shop.id], replaced: [], skipped: [], failed: [] })
+    const after = await pagesOf(target)
+    t.strictSame(withoutArchives(after), withoutArchives(before))
+    t.equal(readFileSync(join(shop.deployPath, 'index.html'), 'utf8'), index)
+    t.strictSame(readdirSync(shop.deployPath), ['a', 'index.html'], 'what the archive holds')
+    t.strictSame(readdirSync(target.home.tmp), [], 'nothing is left behind')
+
+    await t.test('and goes on: a token opens, an archive is rolled back to, a restart finds it all', async t => {
+      const [newest] = (await target.client.get(`/api/logs?projectId=${shop.id}`)).body
+      t.equal(newest.hasArtifact, true, 'the newest success has its archive')
+      t.equal((await target.client.post(`/api/deployments/${newest.id}/rollback`)).body.status, 'success')
+      t.equal((await target.client.post(`/api/deployments/${first}/rollback`)).status, 409, 'an older one was not carried')
+      await deploy(target, blog, { 'x.txt': 'x' })
+      t.equal(readFileSync(join(blog.deployPath, 'x.txt'), 'utf8'), 'x')
+      await target.restart()
+      t.equal((await target.client.get('/api/logs')).body.length, 6)
+    })
+
+    await t.test('once more changes nothing', async t => {
+      const again = (await imported(target, bytes)).body
+      t.match(again, { projects: { created: [], replaced: [] }, deployments: { created: [] }, tags: { created: [] } })
+      t.strictSame(again.artifacts.skipped, [shop.id])
+      t.equal(again.settings.skipped.length, 3)
+    })
+  })
+
+  await t.test('may be a dry run, which says the same and writes nothing', async t => {
+    const target = await startServer(t)
+    const { body } = await imported(target, bytes, '?dryRun=1')
+    t.match(body, { success: true, dryRun: true })
+    t.equal(body.deployments.created.length, 4)
+    t.strictSame((await target.client.get('/api/projects')).body, [])
+    t.strictSame((await target.client.get('/api/logs')).body, [])
+    t.strictSame(readdirSync(target.home.deployments), [])
+    t.strictSame(readdirSync(target.home.tmp), [])
+  })
+
+  await t.test('leaves targets alone without restoreArtifacts, and keeps the archive all the same', async t => {
+    const target = await startServer(t)
+    rmSync(shop.deployPath, { recursive: true, force: true })
+    const { body } = await imported(target, bytes, '?restoreArtifacts=0')
+    t.strictSame(body.artifacts, { created: [], replaced: [], skipped: [shop.id], failed: [] })
+    t.throws(() => readdirSync(shop.deployPath), { code: 'ENOENT' })
+    t.equal(readdirSync(target.home.deployments).filter(name => name.endsWith('.zip')).length, 1)
+  })
+})
+
+t.test('the export lets one choose', async t => {
+  const stage = await startServer(t)
+  const { shop, blog, tags } = await furnish(stage)
+
+  /** What an import into nothing would create. */
+  async function wouldBe(t: Parameters<typeof startServer>[0], query: string) {
+    const other = await startServer(t)
+    const { body } = await imported(other, await exported(stage, query), '?dryRun=1')
+    return body
+  }
+
+  await t.test('projects: with the labels they carry', async t => {
+    const body = await wouldBe(t, `?projects=${blog.id}`)
+    t.strictSame(body.projects.created, [blog.id])
+    t.strictSame(body.tags.created, [tags[0]])
+    t.strictSame(body.categories.created, [])
+    t.equal(body.deployments.created.length, 1)
+  })
+  await t.test('logs and artifacts', async t => {
+    const body = await wouldBe(t, '?logs=false&artifacts=0')
+    t.equal(body.projects.created.length, 3)
+    t.strictSame(body.deployments.created, [])
+    t.strictSame(body.artifacts.created, [])
+  })
+  await t.test('the newest of each project', async t => {
+    const body = await wouldBe(t, '?recent=1')
+    const newest = (await stage.client.get(`/api/logs?projectId=${shop.id}`)).body[0].id
+    t.equal(body.deployments.created.length, 2)
+    t.ok(body.deployments.created.includes(newest))
+  })
+  await t.test('an unknown project is 404, a wrong number 400', async t => {
+    t.match((await stage.client.get('/api/migration/export?projects=proj_unknown')), { status: 404, body: { code: 'not_found' } })
+    t.match((await stage.client.get('/api/migration/export?recent=few')), { status: 400, body: { field: 'recent' } })
+  })
+  await t.test('a link with a ticket downloads it', async t => {
+    const { ticket } = (await stage.client.post('/api/tickets', { purpose: 'download' })).body
+    const reply = await stage.as(null).get(`/api/migration/export?ticket=${ticket}`)
+    t.equal(reply.status, 200)
+    t.match(reply.headers['content-disposition'], /^attachment; filename="svc-export-[\dT-]+\.zip"$/)
+  })
+  await t.test('a caller who goes away leaves nothing behind', async t => {
+    const reply = await stage.client.open('GET', '/api/migration/export')
+    reply.destroy()
+    await once(reply, 'close')
+    while (readdirSync(stage.home.tmp).length > 0) await new Promise(resolve => setTimeout(resolve, 5))
+    t.pass()
+  })
+  await t.test('exports and imports are in the audit log, without a secret', async t => {
+    await imported(stage, await exported(stage))
+    const { items } = (await stage.client.get('/api/audit?limit=500')).body
+    t.match(items.filter(({ action }: { action: string }) => action.startsWith('migration.'))[0], {
+      action: 'migration.import', actor: 'admin', detail: /^skip-existing: 0 created, 0 replaced, \d+ skipped$/, ok: true
+    })
+    t.ok(items.some(({ action }: { action: string }) => action === 'migration.export'))
+    for (const secret of [shop.token, 'a-global-token', 'hush-hush']) t.notOk(JSON.stringify(items).includes(secret))
+  })
+})
+
+t.test('an import that cannot be', async t => {
+  const stage = await startServer(t)
+  const taken = await stage.createProject('taken')
+  const manifest = JSON.stringify({ schemaVersion: 1 })
+  const packed = (files: Record<string, unknown>) => {
+    const entries = Object.entries(files).map(([name, value]) => [`svc-export/${name}`, typeof value === 'string' ? value : JSON.stringify(value)])
+    return zipOf({ 'svc-export/manifest.json': manifest, ...Object.fromEntries(entries) })
+  }
+  const project = { id: 'proj_a', name: 'A', deployPath: join(stage.sites, 'a') }
+  const deployment = { id: 'dep_a', projectId: 'proj_a', status: 'success', startTime: '2026-01-31T12:00:00Z' }
+
+  const refused: Array<[what: string, files: Record<string, unknown>, status: number, match: object]> = [
+    ['has a newer schemaVersion', { 'manifest.json': { schemaVersion: 2 } }, 409, { code: 'newer_package', error: /schemaVersion is 2, this svc knows 1/ }],
+    ['has no schemaVersion', { 'manifest.json': {} }, 400, { code: 'not_a_package' }],
+    ['holds no JSON', { 'projects.json': '[{' }, 400, { code: 'broken_package', field: 'projects.json' }],
+    ['is no list', { 'projects.json': {} }, 400, { field: 'projects.json' }],
+    ['has a project without a name', { 'projects.json': [project, { ...project, id: 'proj_b', name: undefined }] }, 400, { field: 'projects.json[1].name' }],
+    ['has a field of a wrong type', { 'projects.json': [{ ...project, postDeployAsync: 'yes' }] }, 400, { field: 'projects.json[0].postDeployAsync' }],
+    ['has an id that is a path', { 'projects.json': [project], 'deployments.json': [{ ...deployment, id: '../../config' }] }, 400, { field: 'deployments.json[0].id' }],
+    ['has an id twice', { 'projects.json': [project, project] }, 400, { field: 'projects.json[1].id' }],
+    ['has a broken step', { 'projects.json': [project], 'deployments.json': [{ ...deployment, steps: [{ name: 'dance' }] }] }, 400, { field: 'deployments.json[0].steps[0].name' }],
+    ['has a deployment of nobody', { 'projects.json': [project], 'deployments.json': [{ ...deployment, projectId: 'proj_x' }] }, 400, { field: 'deployments.json[0].projectId' }],
+    ['has a running deployment', { 'projects.json': [project], 'deployments.json': [{ ...deployment, status: 'running' }] }, 400, { field: 'deployments.json[0].status' }],
+    ['has a setting that cannot be meant', { 'settings.json': { keep_archives: 'many' } }, 400, { field: 'keep_archives' }],
+    ['deploys to a place that may not be a target', { 'projects.json': [{ ...project, deployPath: '/etc' }] }, 400, { field: 'projects.json[0].deployPath' }],
+    ['deploys into the data directory', { 'projects.json': [{ ...project, deployPath: stage.home.tmp }] }, 400, { field: 'projects.json[0].deployPath' }],
+    ['deploys where another project does', { 'projects.json': [{ ...project, deployPath: join(taken.deployPath, 'below') }] }, 409, { code: 'clashing_projects', error: /"A" \(proj_a\).*"taken" \(proj_/ }],
+    ['has two projects in one place', { 'projects.json': [project, { ...project, id: 'proj_b', name: 'B' }] }, 409, { error: /"B" \(proj_b\).*"A" \(proj_a\)/ }],
+    ['has the token of another project', { 'projects.json': [{ ...project, token: taken.token }] }, 409, { code: 'clashing_projects' }],
+    ['has an artifact that is no zip', { 'projects.json': [project], 'artifacts/proj_a.zip': 'no zip' }, 400, { field: 'artifacts/proj_a.zip' }],
+    ['has an artifact of another SHA-256', {
+      'manifest.json': { schemaVersion: 1, artifacts: [{ projectId: 'proj_a', sha256: 'a'.repeat(64) }] },
+      'projects.json': [project],
+      'artifacts/proj_a.zip': 'other'
+    }, 400, { code: 'broken_package' }]
+  ]
+  for (const [what, files, status, match] of refused) {
+    await t.test(`because it ${what}`, async t => {
+      const reply = await imported(stage, await packed(files))
+      t.match(reply, { status, body: { success: false, ...match } })
+      t.notMatch(reply.text, taken.token)
+      t.equal((await stage.client.get('/api/projects')).body.length, 1)
+    })
+  }
+  t.strictSame(readdirSync(stage.home.tmp), [])
+  t.strictSame(readdirSync(stage.home.deployments), [])
+  t.match(await imported(stage, Buffer.from('no zip')), { status: 400, body: { code: 'not_a_zip' } })
+  const whole = await packed({ 'projects.json': [project] })
+  t.match(await imported(stage, whole.subarray(0, whole.length - 30)), { status: 400, body: { code: 'truncated_zip' } })
+  t.match(await stage.client.post('/api/migration/import', {}), { status: 415 })
+  t.match(await imported(stage, whole, '?strategy=replace'), { status: 400, body: { field: 'strategy' } })
+})
+
+t.test('a package of a hand-made or older tool: what it leaves out has its default', async t => {
+  const stage = await startServer(t)
+  const deployPath = join(stage.sites, 'old')
+  mkdirSync(deployPath)
+  writeFileSync(join(deployPath, 'extra.txt'), 'stays')
+  const bytes = await zipOf({
+    'svc-export/manifest.json': JSON.stringify({ schemaVersion: 1, timestamp: '2025-01-01T00:00:00Z' }),
+    'svc-export/settings.json': JSON.stringify({ max_upload_size: '77', colour_of_door: 'green' }),
+    'svc-export/projects.json': JSON.stringify([{ id: 'proj_1', name: 'Old', deployPath, tagIds: ['tag_gone'], categoryId: 'cat_gone' }]),
+    'svc-export/deployments.json': JSON.stringify([
+      { id: 'dep_1', projectId: 'proj_1', status: 'success', startTime: '2025-01-01T00:00:00.000Z', output: 'one\ntwo\n' }
+    ]),
+    'svc-export/artifacts/proj_1.zip': await zipOf({ 'index.html': 'hello' })
+  })
+  const { status, body } = await imported(stage, bytes)
+  t.equal(status, 200)
+  t.equal(body.notes.length, 3, 'an unknown setting, category and tag are passed over, and said')
+  const project = (await stage.client.get('/api/projects/proj_1')).body as Project
+  t.match(project, { name: 'Old', env: 'production', tagIds: [], categoryId: null, postDeployAsync: false, status: 'success' })
+  t.ok(project.token.length > 20, 'it gets a token')
+  t.match((await stage.client.get('/api/logs/dep_1')).body, { output: 'one\ntwo\n', projectName: 'Old', triggerSource: 'cli', hasArtifact: false })
+  t.equal((await stage.client.get('/api/logs/dep_1/output?timestamps=1')).text, '2025-01-01T00:00:00.000Z one\n2025-01-01T00:00:00.000Z two\n')
+  t.equal((await stage.client.get('/api/settings')).body.max_upload_size, '77')
+  t.strictSame(readdirSync(deployPath).sort(), ['extra.txt', 'index.html'], 'extraction deletes nothing')
+  await deploy(stage, project, { 'index.html': 'new' })
+  t.equal(readFileSync(join(deployPath, 'index.html'), 'utf8'), 'new')
+})
+
+t.test('overwrite', async t => {
+  const stage = await startServer(t)
+  const { shop, blog, idle, first, category } = await furnish(stage)
+  const bytes = await exported(stage)
+  const before = await pagesOf(stage)
+
+  await t.test('needs the header, and is refused without it before the body is read', async t => {
+    t.match(await imported(stage, bytes, '?strategy=overwrite'), { status: 400, body: { code: 'confirmation_needed' } })
+    t.match(await imported(stage, bytes, '?strategy=overwrite', { 'x-confirm-overwrite': 'maybe' }), { status: 400 })
+  })
+
+  await t.test('puts every record back as it was, and leaves what is not in the package', async t => {
+    await stage.client.put(`/api/projects/${shop.id}`, { name: 'Changed', tagIds: [], categoryId: null })
+    await stage.client.post(`/api/projects/${shop.id}/token`)
+    await stage.client.put(`/api/categories/${category.id}`, { name: 'Stores' })
+    await stage.client.put('/api/settings', { keep_archives: '9' })
+    await stage.client.patch(`/api/deployments/${first}/status`, { status: 'failed' })
+    // Two that have exchanged their places: neither may be in the other's way.
+    await stage.client.put(`/api/projects/${blog.id}`, { deployPath: join(stage.sites, 'other') })
+    await stage.client.put(`/api/projects/${idle.id}`, { deployPath: blog.deployPath })
+    await stage.client.put(`/api/projects/${blog.id}`, { deployPath: idle.deployPath })
+    const later = await stage.createProject('later')
+    writeFileSync(join(shop.deployPath, 'index.html'), 'spoilt')
+    const { status, body } = await imported(stage, bytes, '?strategy=overwrite', { 'x-confirm-overwrite': 'yes' })
+    t.equal(status, 200, body.error)
+    t.equal(body.projects.replaced.length, 3)
+    t.equal(body.deployments.replaced.length, 4)
+    t.strictSame(body.artifacts.replaced, [shop.id])
+    t.equal((await stage.client.get(`/api/projects/${later.id}`)).status, 200)
+    await stage.client.delete(`/api/projects/${later.id}`)
+    t.strictSame(withoutArchives(await pagesOf(stage)), withoutArchives(before))
+    t.equal(readFileSync(join(shop.deployPath, 'index.html'), 'utf8'), 'one')
+  })
+})
+
+t.test('a target without an archive is packed as it lies there, less what is ignored', async t => {
+  const stage = await startServer(t)
+  const project = await stage.createProject('found')
+  mkdirSync(join(project.deployPath, 'node_modules'), { recursive: true })
+  for (const name of ['index.html', 'debug.log', 'secret.key', 'node_modules/x.js']) writeFileSync(join(project.deployPath, name), name)
+  const bytes = await exported(stage, '?ignore=*.key')
+  const all = await exported(stage, '?ignoreBuiltin=false')
+  rmSync(project.deployPath, { recursive: true })
+  await t.test('by the built-in rules and those given', async t => {
+    await imported(await startServer(t), bytes)
+    t.strictSame(readdirSync(project.deployPath), ['index.html'])
+  })
+  await t.test('or as a whole', async t => {
+    await imported(await startServer(t), all)
+    t.strictSame(readdirSync(project.deployPath).sort(), ['debug.log', 'index.html', 'node_modules', 'secret.key'])
+  })
+})
+
+t.test('labels of the same name are the same, whatever their ids', async t => {
+  const source = await startServer(t)
+  const { shop } = await furnish(source)
+  const bytes = await exported(source, `?projects=${shop.id}&artifacts=0`)
+  await t.test('so the project carries those that are here', async t => {
+    const target = await startServer(t)
+    const { category } = (await target.client.post('/api/categories', { name: 'shops' })).body
+    const { tag } = (await target.client.post('/api/tags', { name: 'php' })).body
+    const { body } = await imported(target, bytes)
+    t.strictSame(body.categories.skipped, [category.id])
+    const project = (await target.client.get(`/api/projects/${shop.id}`)).body as Project
+    t.equal(project.categoryId, category.id)
+    t.ok(project.tagIds.includes(tag.id))
+    t.equal(project.tagIds.length, 2)
+  })
+})

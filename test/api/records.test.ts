@@ -1,0 +1,31 @@
+import t from 'tap'
+import { checkOwn, createRecords } from '../../lib/api/records.js'
+import type { ApiRequest } from '../../lib/api/route.js'
+import type { DeploymentRow } from '../../lib/model/deployment.js'
+
+const row = { id: 'dep_a', projectId: 'proj_a' } as DeploymentRow
+const requestBy = (role: string, projectId: string | null) => ({ actor: { role, projectId } }) as ApiRequest
+
+const records = createRecords({
+  findDeployment: id => (id === row.id ? row : undefined),
+  deployer: {
+    readOutput: async (_id, { maxBytes = 0, timestamps = false } = {}) => ({
+      text: `${maxBytes} ${timestamps}`,
+      truncated: maxBytes < 5000
+    })
+  }
+})
+
+t.test('who may see a record', async t => {
+  t.equal(records.find(requestBy('admin', null), 'dep_a'), row)
+  t.equal(records.find(requestBy('project', 'proj_a'), 'dep_a'), row)
+  t.throws(() => records.find(requestBy('project', 'proj_b'), 'dep_a'), { kind: 'forbidden', code: 'other_project' })
+  t.throws(() => records.find(requestBy('admin', null), 'dep_b'), { kind: 'not_found', code: 'not_found' })
+  t.throws(() => checkOwn(requestBy('project', null), 'proj_a'), { kind: 'forbidden', code: 'other_project' })
+})
+
+t.test('how much of the output it carries', async t => {
+  t.same(await records.complete(row), { ...row, output: `${1024 * 1024} false` })
+  t.same(await records.complete(row, { timestamps: true }), { ...row, output: `${1024 * 1024} true` })
+  t.same(await records.listed(row), { ...row, output: '4096 false', outputTruncated: true })
+})

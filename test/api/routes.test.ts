@@ -1,0 +1,137 @@
+import t from 'tap'
+import { apiRoutes } from '../../lib/api/routes.js'
+import type { Auth } from '../../lib/auth/bearer.js'
+import { startServer } from '../support/server.js'
+
+/** The API as it is promised. A row that comes or goes must come or go here, too: this list is read by people. */
+const promised = `
+GET /api/health public
+GET /api/health/detail admin
+POST /api/auth/login public
+POST /api/tickets admin
+GET /api/projects admin
+POST /api/projects admin
+POST /api/projects/bulk admin
+GET /api/projects/:id admin
+PUT /api/projects/:id admin
+DELETE /api/projects/:id admin
+POST /api/projects/:id/token admin
+PUT /api/projects/:id/pin admin
+GET /api/projects/:id/recent-scripts admin
+GET /api/projects/:id/files admin
+GET /api/projects/:id/file admin
+GET /api/categories admin
+POST /api/categories admin
+PUT /api/categories/:id admin
+DELETE /api/categories/:id admin
+GET /api/tags admin
+POST /api/tags admin
+PUT /api/tags/:id admin
+DELETE /api/tags/:id admin
+POST /api/deploy/upload upload
+POST /api/deployments/:id/rollback operate
+POST /api/deployments/:id/cancel admin
+PATCH /api/deployments/:id/status admin
+GET /api/deployments/:id/files read
+GET /api/deployments/:id/changes read
+GET /api/logs read
+GET /api/logs/:deployId read
+GET /api/logs/:deployId/stream read
+GET /api/logs/:deployId/output download
+GET /api/projects/:id/log-sources admin
+POST /api/projects/:id/log-sources admin
+POST /api/log-sources/bulk admin
+PATCH /api/log-sources/:sourceId admin
+DELETE /api/log-sources/:sourceId admin
+GET /api/log-sources/:sourceId/meta admin
+GET /api/log-sources/:sourceId/range admin
+GET /api/log-sources/:sourceId/stream admin
+GET /api/log-sources/:sourceId/search admin
+GET /api/settings admin
+PUT /api/settings admin
+POST /api/settings/token admin
+GET /api/settings/status admin
+POST /api/settings/webhook-test admin
+GET /api/audit admin
+GET /api/storage admin
+POST /api/storage/clean admin
+POST /api/public/telemetry/report public
+GET /api/public/telemetry/overview public
+GET /api/system/resources admin
+GET /api/pm2/available admin
+GET /api/pm2/apps admin
+GET /api/projects/:id/pm2 admin
+GET /api/stats/heatmap admin
+GET /api/stats/success-rate admin
+GET /api/stats/durations admin
+GET /api/search admin
+GET /api/fs/home admin
+GET /api/fs/list admin
+GET /api/migration/export admin_download
+POST /api/migration/import admin
+GET /api/migration/verify admin
+`
+
+type Answer = 401 | 403 | 'in'
+
+/** What each class answers to: no token, an unknown one, a project's, the global one, the admin's. */
+const matrix: Record<Auth, Record<'none' | 'unknown' | 'project' | 'global' | 'admin', Answer>> = {
+  public: { none: 'in', unknown: 'in', project: 'in', global: 'in', admin: 'in' },
+  admin: { none: 401, unknown: 401, project: 403, global: 403, admin: 'in' },
+  operate: { none: 401, unknown: 401, project: 403, global: 403, admin: 'in' },
+  read: { none: 401, unknown: 401, project: 'in', global: 403, admin: 'in' },
+  download: { none: 401, unknown: 401, project: 'in', global: 403, admin: 'in' },
+  admin_download: { none: 401, unknown: 401, project: 403, global: 403, admin: 'in' },
+  upload: { none: 401, unknown: 401, project: 'in', global: 'in', admin: 401 },
+  terminal: { none: 401, unknown: 401, project: 403, global: 403, admin: 'in' }
+}
+
+t.test('who may call what', async t => {
+  const stage = await startServer(t, { settings: { global_deploy_token: 'global-deploy-token' } })
+  const routes = apiRoutes(stage.server.services.api)
+  const project = await stage.createProject('shop')
+  const tokens = {
+    none: null,
+    unknown: 'nobodys-token',
+    project: project.token,
+    global: 'global-deploy-token',
+    admin: stage.server.adminToken.current()
+  }
+
+  t.test('the table is the one that is promised', async t => {
+    t.equal(routes.map(({ method, path, auth }) => `${method} ${path} ${auth}`).join('\n'), promised.trim())
+  })
+
+  for (const { method, path, auth } of routes) {
+    t.test(`${method} ${path} (${auth})`, async t => {
+      const address = path.replace(/:\w+/g, 'unknown_id')
+      for (const [holder, token] of Object.entries(tokens)) {
+        // Wrong in every way a body can be: what a token opens must be decided before anybody looks.
+        const { status, headers, body } = await stage.as(token).send(method, address, { body: '{' })
+        const expected = matrix[auth][holder as keyof typeof tokens]
+        if (expected === 'in') {
+          // Login has a 401 of its own, but not for this body.
+          t.ok(status !== 401 && status !== 403 && status < 500, `${holder}: ${status}`)
+          continue
+        }
+        t.equal(status, expected, holder)
+        t.match(body, { success: false, error: String, code: expected === 401 ? 'unauthorized' : 'forbidden' })
+        t.equal(headers['www-authenticate'] !== undefined, expected === 401)
+      }
+    })
+  }
+
+  t.test('HEAD is authorised like GET', async t => {
+    t.equal((await stage.as(null).send('HEAD', '/api/projects')).status, 401)
+    t.equal((await stage.client.send('HEAD', '/api/projects')).status, 200)
+  })
+
+  t.test('what is not in the table is 404, another method 405', async t => {
+    t.equal((await stage.as(null).get('/api/nothing')).status, 404)
+    t.equal((await stage.client.get('/api/projects/a/b/c')).status, 404)
+    const reply = await stage.client.send('PATCH', '/api/projects')
+    t.equal(reply.status, 405)
+    t.match(reply.headers.allow, /GET/)
+    t.match(reply.headers.allow, /POST/)
+  })
+})

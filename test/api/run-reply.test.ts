@@ -1,0 +1,25 @@
+import t from 'tap'
+import { runReply } from '../../lib/api/run-reply.js'
+import type { FollowedLine } from '../../lib/deploy/deployer.js'
+import type { DeploymentRow } from '../../lib/model/deployment.js'
+
+t.test('lines as they come, then how it ended', async t => {
+  async function* follow(): AsyncIterable<FollowedLine> {
+    for (const text of ['one', 'two "quoted"']) yield { line: { at: '2030-01-01T00:00:00.000Z', text }, nextOffset: 0 }
+  }
+  const row = { id: 'dep_a', status: 'failed', duration: '1.00s' } as DeploymentRow
+  const reply = runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, { follow })
+  if (reply.kind !== 'stream') throw new Error('it must be a stream')
+  const written: string[] = []
+  const { signal } = new AbortController()
+  await reply.run({ signal, write: async chunk => void written.push(String(chunk)) })
+  t.equal(
+    written.join(''),
+    [
+      '{"event":"log","data":"one"}',
+      '{"event":"log","data":"two \\"quoted\\""}',
+      '{"event":"status","status":"failed","duration":"1.00s","deployId":"dep_a"}',
+      ''
+    ].join('\n')
+  )
+})

@@ -1,0 +1,66 @@
+import t from 'tap'
+import { readdirSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { eventsOf } from '../support/client.js'
+import { startServer } from '../support/server.js'
+import { zipOf } from '../support/zip.js'
+
+t.test('storage', async t => {
+  const stage = await startServer(t)
+  const { client } = stage
+  const shop = await stage.createProject('shop')
+  const bytes = await zipOf({ 'index.html': 'hello' })
+  const push = async () => {
+    const reply = await stage.as(shop.token).upload([['projectId', shop.id], ['file', { filename: 'a.zip', bytes }]])
+    return eventsOf(reply).at(-1).deployId as string
+  }
+  const ids = [await push(), await push(), await push()]
+  const rollback = await client.post(`/api/deployments/${ids[2]}/rollback`)
+  const archives = () => readdirSync(stage.home.deployments).filter(name => name.endsWith('.zip')).length
+
+  t.test('what it takes: the archive of a rollback is another name of the same file', async t => {
+    const { status, body } = await client.get('/api/storage')
+    t.equal(status, 200)
+    t.match(body, {
+      home: { path: stage.home.directory, bytes: Number, freeBytes: Number, totalBytes: Number, percentUsed: Number },
+      totals: { archives: 3 * bytes.length, logs: Number, tmp: 0, database: Number },
+      projects: [{ projectId: shop.id, archiveCount: 4, archiveBytes: 3 * bytes.length, deployPathBytes: 5 }]
+    })
+    t.ok(body.totals.database > 0 && body.totals.logs > 0 && body.projects[0].logBytes > 0)
+  })
+
+  t.test('cleaning: first dry, then for good', async t => {
+    const stale = join(stage.home.tmp, `${'a'.repeat(43)}.zip`)
+    writeFileSync(stale, 'left behind')
+    utimesSync(stale, 1_000_000_000, 1_000_000_000)
+    const dry = await client.post('/api/storage/clean', { dryRun: true, keep: 1 })
+    t.strictSame(dry.body, {
+      success: true,
+      dryRun: true,
+      removed: {
+        archives: [ids[2], ids[1], ids[0]].map(deployId => ({ deployId, projectId: shop.id, bytes: bytes.length })),
+        temporaryFiles: [{ name: `${'a'.repeat(43)}.zip`, bytes: 11 }]
+      },
+      freedBytes: 2 * bytes.length + 11
+    })
+    t.equal(archives(), 4)
+    t.same((await client.post('/api/storage/clean')).body.removed.archives, [], 'the setting keeps ten')
+    const { body } = await client.post('/api/storage/clean', { keep: 2, projectId: shop.id })
+    t.equal(body.removed.archives.length, 2)
+    t.equal(archives(), 2)
+    t.equal((await client.get(`/api/logs/${ids[0]}`)).body.hasArtifact, false)
+    t.equal((await client.get(`/api/logs/${rollback.body.deployId}`)).body.hasArtifact, true, 'what is live stays')
+    t.equal((await client.get('/api/audit?action=storage.clean')).body.items.length, 2)
+  })
+
+  t.test('what cannot be meant', async t => {
+    for (const [body, status] of [
+      [{ dryRun: 'yes' }, 400],
+      [{ keep: 0 }, 400],
+      [{ keep: 1.5 }, 400],
+      [{ projectId: 7 }, 400],
+      [{ projectId: 'proj_unknown' }, 404],
+      [[], 400]
+    ] as const) t.equal((await client.post('/api/storage/clean', body)).status, status, JSON.stringify(body))
+  })
+})

@@ -1,0 +1,102 @@
+import t from 'tap'
+import { Refusal } from '../../lib/base/refusal.js'
+import { checkNames, quoteName, readName, type NamedEntry } from '../../lib/archive/names.js'
+
+function codeOf(work: () => unknown): string {
+  try {
+    return `accepted: ${JSON.stringify(work())}`
+  } catch (error) {
+    if (error instanceof Refusal) return error.code
+    throw error
+  }
+}
+
+const everywhere: Array<[name: string, expected: string, what: string]> = [
+  ['a/b.txt', 'accepted: "a/b.txt"', 'a plain path'],
+  ['a/b/', 'accepted: "a/b"', 'a directory'],
+  ['./a', 'accepted: "a"', 'a leading dot segment'],
+  ['a/./b', 'accepted: "a/b"', 'a dot segment within'],
+  ['./', 'accepted: ""', 'the target itself'],
+  ['.', 'accepted: ""', 'the target itself, without slash'],
+  ['...', 'accepted: "..."', 'three dots are a name'],
+  ['..a/b..', 'accepted: "..a/b.."', 'dots around a name'],
+  ['.env', 'accepted: ".env"', 'a dot file'],
+  ['é/日本.txt', 'accepted: "é/日本.txt"', 'letters outside ASCII'],
+  ['a b/c+d', 'accepted: "a b/c+d"', 'spaces and signs'],
+  ['x'.repeat(255), `accepted: "${'x'.repeat(255)}"`, 'the longest segment'],
+  ['', 'empty_name', 'no name'],
+  ['/', 'absolute_path', 'the root'],
+  ['/etc/passwd', 'absolute_path', 'absolute'],
+  ['//host/share', 'absolute_path', 'a network path'],
+  ['C:\\x', 'backslash_in_name', 'a drive with backslash'],
+  ['C:/x', 'absolute_path', 'a drive'],
+  ['c:x', 'absolute_path', 'a drive, relative'],
+  ['a\\b', 'backslash_in_name', 'a backslash within'],
+  ['..\\x', 'backslash_in_name', 'upwards with a backslash'],
+  ['../x', 'path_leaves_target', 'upwards'],
+  ['a/../../x', 'path_leaves_target', 'upwards through a directory'],
+  ['a/..', 'path_leaves_target', 'upwards at the end'],
+  ['..', 'path_leaves_target', 'the directory above'],
+  ['a//b', 'empty_segment', 'an empty segment'],
+  ['a//', 'empty_segment', 'an empty segment at the end'],
+  ['a\0b', 'control_character_in_name', 'NUL'],
+  ['a\nb', 'control_character_in_name', 'a newline'],
+  ['a\u001b[31m', 'control_character_in_name', 'an escape sequence'],
+  ['a\u007f', 'control_character_in_name', 'DEL'],
+  ['a\ufffd', 'undecodable_name', 'what is left of invalid UTF-8'],
+  ['x'.repeat(256), 'name_too_long', 'a segment too long'],
+  ['é'.repeat(128), 'name_too_long', 'a segment too long in bytes only'],
+  ['abc/'.repeat(800) + 'x', 'name_too_long', 'a path too long'],
+  ['.svc-staging-dep_x/files/a', 'reserved_name', "svc's own directory"]
+]
+
+t.test('names are read or refused', async t => {
+  for (const [name, expected, what] of everywhere) t.equal(codeOf(() => readName(name, { windows: false })), expected, what)
+})
+
+t.test('names that only Windows cannot hold', async t => {
+  for (const name of ['CON', 'nul.txt', 'a/COM1', 'lpt9.log', 'a:b/c'.slice(1), 'x?', 'a|b', 'dot.', 'space ', 'a./b']) {
+    t.equal(codeOf(() => readName(name, { windows: true })), 'reserved_name', name)
+  }
+  t.equal(codeOf(() => readName('CON', { windows: false })), 'accepted: "CON"')
+  t.equal(codeOf(() => readName('console.log', { windows: true })), 'accepted: "console.log"')
+  t.equal(codeOf(() => readName('./a', { windows: true })), 'accepted: "a"')
+})
+
+const file = (path: string): NamedEntry => ({ path, kind: 'file' })
+const directory = (path: string): NamedEntry => ({ path, kind: 'directory' })
+const link = (path: string): NamedEntry => ({ path, kind: 'symlink' })
+
+t.test('names are checked against each other', async t => {
+  const none = { letterCase: false, normalForm: false }
+  const all = { letterCase: true, normalForm: true }
+  const cases: Array<[entries: NamedEntry[], folds: typeof none, expected: string, what: string]> = [
+    [[file('a'), file('a')], none, 'duplicate_entry', 'a file twice'],
+    [[directory('a'), directory('a')], none, 'accepted: undefined', 'a directory twice is the same directory'],
+    [[file('a'), directory('a')], none, 'file_and_directory', 'file first'],
+    [[directory('a'), file('a')], none, 'file_and_directory', 'directory first'],
+    [[file('a'), file('a/b')], none, 'file_and_directory', 'a file below a file'],
+    [[file('a/b/c/d'), file('a/b')], none, 'file_and_directory', 'a file where parents are implied'],
+    [[link('a'), file('a/b')], none, 'written_through_link', 'a file below a link'],
+    [[file('a/b/c'), link('a')], none, 'written_through_link', 'a link above a file, later'],
+    [[link('a'), directory('a')], none, 'written_through_link', 'a link that is a directory as well'],
+    [[file('a'), file('A')], none, 'accepted: undefined', 'case where it matters not'],
+    [[file('a'), file('A')], all, 'duplicate_entry', 'case where it matters'],
+    [[file('a/x'), file('A/y')], all, 'duplicate_entry', 'directories by case'],
+    [[file('\u00e9'), file('e\u0301')], none, 'accepted: undefined', 'two forms of é where both can be'],
+    [[file('\u00e9'), file('e\u0301')], all, 'duplicate_entry', 'two forms of é where they fold'],
+    [[file('\u00e9'), file('e\u0301')], { letterCase: true, normalForm: false }, 'accepted: undefined', 'only case folds']
+  ]
+  for (const [entries, folds, expected, what] of cases) {
+    t.equal(codeOf(() => checkNames(entries, { windows: false, folds: () => folds })), expected, what)
+  }
+})
+
+t.test('the file system is only asked where the answer decides', async () => {
+  checkNames([file('a'), file('b')], { windows: false, folds: () => { throw new Error('asked') } })
+})
+
+t.test('a hostile name is shown short and harmless', async t => {
+  t.equal(quoteName('a\u202egpj.exe'), '"a\ufffdgpj.exe"')
+  t.ok(quoteName('x'.repeat(5000)).length < 250)
+})

@@ -1,0 +1,123 @@
+import { execFileSync } from 'node:child_process'
+import { chmodSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { compileGlob } from '../../lib/archive/glob.js'
+import { createIgnore, type IgnoreRules } from '../../lib/archive/ignore.js'
+import { walkTree } from '../../lib/archive/walk.js'
+
+const isWindows = process.platform === 'win32'
+const root = process.getuid?.() === 0 ? 'root may read everything' : isWindows ? 'Windows has no permission bits' : false
+
+interface Asked {
+  start?: string
+  ignore?: Partial<IgnoreRules>
+  globs?: string[]
+  except?: string[]
+  warn?: (sentence: string) => void
+  signal?: AbortSignal
+}
+
+/** What is found: a directory with a slash at its end, a link with what it points to. */
+async function walk(directory: string, { start = '', ignore, globs, except = [], warn = () => {}, signal }: Asked = {}): Promise<string[]> {
+  const found: string[] = []
+  const options = {
+    root: realpathSync(directory),
+    ignore: ignore === undefined ? null : createIgnore({ builtin: false, project: [], cli: [], ...ignore }),
+    globs: globs === undefined ? null : globs.map(compileGlob),
+    except,
+    warn,
+    signal
+  }
+  await walkTree(start, options, ({ path, kind, source }) => {
+    found.push(kind === 'directory' ? `${path}/` : kind === 'symlink' ? `${path} -> ${String(source)}` : path)
+  })
+  return found
+}
+
+t.test('everything, in the order of names; empty directories too', async t => {
+  const directory = t.testdir({ b: { z: '', a: '', '.dot': '' }, a: '', C: { d: { e: {} } }, '.x': '', 'b.txt': '' })
+  t.strictSame(await walk(directory), ['.x', 'C/d/e/', 'a', 'b/.dot', 'b/a', 'b/z', 'b.txt'])
+  t.strictSame(await walk(directory, { start: 'b' }), ['b/.dot', 'b/a', 'b/z'])
+  t.strictSame(await walk(directory, { start: 'b/a' }), ['b/a'])
+  t.strictSame(await walk(directory, { start: 'C/d/e' }), ['C/d/e/'])
+  t.strictSame(await walk(directory, { except: [join(realpathSync(directory), 'a')] }), ['.x', 'C/d/e/', 'b/.dot', 'b/a', 'b/z', 'b.txt'])
+})
+
+t.test('ignored directories are not even opened', { skip: root }, async t => {
+  const directory = t.testdir({ a: '', closed: { b: '' } })
+  const closed = join(directory, 'closed')
+  chmodSync(closed, 0)
+  t.strictSame(await walk(directory, { ignore: { project: ['closed'] } }), ['a'])
+  t.strictSame(await walk(directory, { globs: ['a*', 'open/**'] }), ['a'])
+  await t.rejects(walk(directory), { code: 'file_unreadable', message: /"closed" could not be packed: this user may not read it/ })
+  chmodSync(closed, 0o755)
+})
+
+t.test('ignore rules and globs', async t => {
+  const directory = t.testdir({
+    'index.html': '',
+    '.env': '',
+    assets: { 'a.js': '', 'a.js.map': '', img: { 'x.png': '' } },
+    node_modules: { keep: { 'k.js': '' }, other: { 'o.js': '' } },
+    logs: { 'x.log': '' }
+  })
+  const table: Array<[asked: Asked, found: string[]]> = [
+    [{ ignore: { builtin: true } }, ['assets/a.js', 'assets/a.js.map', 'assets/img/x.png', 'index.html', 'logs/']],
+    [{ ignore: { builtin: true, project: ['*.map', 'logs'] } }, ['assets/a.js', 'assets/img/x.png', 'index.html']],
+    [{ ignore: { builtin: true, project: ['assets', 'logs'], cli: ['!node_modules/keep/**'] } }, ['index.html', 'node_modules/keep/k.js']],
+    [{ globs: ['assets/*'] }, ['assets/a.js', 'assets/a.js.map', 'assets/img/x.png']],
+    [{ globs: ['asset?'], ignore: { project: ['*.map'] } }, ['assets/a.js', 'assets/img/x.png']],
+    [{ globs: ['*.html', 'log?'] }, ['index.html', 'logs/x.log']],
+    [{ globs: ['**/*.js', '.env'] }, ['.env', 'assets/a.js', 'node_modules/keep/k.js', 'node_modules/other/o.js']],
+    [{ globs: ['**/*'], ignore: { builtin: true } }, ['assets/a.js', 'assets/a.js.map', 'assets/img/x.png', 'index.html', 'logs/']],
+    [{ globs: ['{index,none}.html'] }, ['index.html']],
+    [{ globs: ['nothing/**'] }, []]
+  ]
+  for (const [asked, found] of table) t.strictSame(await walk(directory, asked), found, JSON.stringify(asked))
+})
+
+t.test('links stay links within the root, and are refused beyond it', { skip: isWindows }, async t => {
+  const directory = t.testdir({ in: { d: { a: '' } }, out: { secret: '' } })
+  const inside = join(directory, 'in')
+  symlinkSync('d/a', join(inside, 'file'))
+  symlinkSync('d', join(inside, 'directory'))
+  symlinkSync('nothing', join(inside, 'dangling'))
+  symlinkSync('../d/a', join(inside, 'd/up'))
+  t.strictSame(await walk(inside), ['d/a', 'd/up -> ../d/a', 'dangling -> nothing', 'directory -> d', 'file -> d/a'])
+  const table: Array<[text: string, what: string]> = [
+    ['../out', 'a sibling'],
+    ['/etc/passwd', 'absolute'],
+    [join(inside, 'd/a'), 'absolute, although inside'],
+    ['d/../../out/secret', 'up and over'],
+    ['directory/../../out', 'through another link']
+  ]
+  for (const [text, what] of table) {
+    const path = join(inside, 'leaving')
+    symlinkSync(text, path)
+    await t.rejects(walk(inside), { code: 'link_leaves_root', message: /"leaving" could not be packed: it is a link to/ }, what)
+    t.ok(await walk(inside, { ignore: { project: ['leaving'] } }), 'ignored, it is nobody’s business')
+    execFileSync('rm', [path])
+  }
+})
+
+t.test('what is neither file, directory nor link is left out with a warning', { skip: isWindows }, async t => {
+  const directory = t.testdir({ a: '' })
+  execFileSync('mkfifo', [join(directory, 'pipe')])
+  const warnings: string[] = []
+  t.strictSame(await walk(directory, { warn: sentence => warnings.push(sentence) }), ['a'])
+  t.strictSame(warnings, ['"pipe" was left out: it is neither a file, nor a directory, nor a link'])
+})
+
+t.test('a name that is not UTF-8 is refused', { skip: process.platform !== 'linux' && 'only Linux has such names' }, async t => {
+  const directory = t.testdir({})
+  writeFileSync(Buffer.concat([Buffer.from(directory + '/a'), Buffer.from([0xff])]), '')
+  await t.rejects(walk(directory), { code: 'name_not_packable', message: /its name is not valid UTF-8/ })
+})
+
+t.test('gone, and aborted', async t => {
+  const directory = t.testdir({ a: '' })
+  await t.rejects(walk(directory, { start: 'none' }), { code: 'file_vanished' })
+  const reason = new Error('enough')
+  await t.rejects(walk(directory, { signal: AbortSignal.abort(reason) }), reason)
+})

@@ -1,0 +1,126 @@
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import t from 'tap'
+import { checkNewToken, openAdminToken, strongToken, weaknessOf } from '../../lib/auth/admin-token.js'
+import { randomIds } from '../../lib/base/ids.js'
+
+const strong = 'correct-horse-battery-1234'
+
+function homeIn(directory: string, config?: object) {
+  mkdirSync(directory, { recursive: true })
+  const home = { directory, configFile: join(directory, 'config.json') }
+  if (config) writeFileSync(home.configFile, JSON.stringify(config))
+  return home
+}
+
+t.test('the strength policy', async t => {
+  const cases: Array<[string, RegExp | null]> = [
+    [strong, null],
+    ['a1b2c3d4e5f6g7h8i9j0k1l2', null],
+    ['short1', /6 characters of at least 24/],
+    ['onlylettersonlylettersonly', /no digit/],
+    ['123456789012345678901234', /no letter/],
+    ['a1a1a1a1a1a1a1a1a1a1a1a1a1', /2 different/]
+  ]
+  for (const [token, weakness] of cases) t.match(weaknessOf(token), weakness)
+  for (let i = 0; i < 100; i++) t.equal(weaknessOf(strongToken(randomIds)), null)
+})
+
+t.test('new tokens', async t => {
+  t.doesNotThrow(() => checkNewToken('12345678', 'newToken'))
+  for (const token of ['1234567', '', 'with a space', 'ümlaute-und-mehr', 'x'.repeat(2000)]) {
+    t.throws(() => checkNewToken(token, 'newToken'), { kind: 'invalid', code: 'invalid_field', field: 'newToken' })
+  }
+})
+
+t.test('the first start generates one and keeps it, for its owner only, beside what was there', async t => {
+  const home = homeIn(t.testdir(), { serverUrl: 'http://one.example' })
+  const admin = await openAdminToken({ home, ids: randomIds })
+  const config = JSON.parse(readFileSync(home.configFile, 'utf8'))
+  t.equal(config.serverUrl, 'http://one.example')
+  t.equal(config.adminToken, admin.current())
+  t.equal(weaknessOf(admin.current()), null)
+  t.equal(statSync(home.configFile).mode & 0o777, 0o600)
+  t.equal(admin.verify(config.adminToken), true)
+  t.equal(admin.verify(`${config.adminToken}x`), false)
+  t.equal(admin.verify(''), false)
+  t.equal((await openAdminToken({ home, ids: randomIds })).current(), config.adminToken, 'the next start takes it')
+})
+
+t.test('a file that others may read is closed to them', async t => {
+  const home = homeIn(t.testdir(), { adminToken: strong })
+  await openAdminToken({ home, ids: randomIds })
+  t.equal(statSync(home.configFile).mode & 0o777, 0o600)
+})
+
+t.test('a change of the file counts at once, however it is made', async t => {
+  const home = homeIn(t.testdir(), { adminToken: strong })
+  const admin = await openAdminToken({ home, ids: randomIds })
+  for (let i = 0; i < 20; i++) {
+    const token = randomBytes(16).toString('hex')
+    writeFileSync(home.configFile, JSON.stringify({ adminToken: token }))
+    await nextTurn()
+    t.equal(admin.current(), token, 'written in place, same size, same moment')
+  }
+  writeFileSync(`${home.configFile}.new`, JSON.stringify({ adminToken: 'renamed-over-it' }))
+  renameSync(`${home.configFile}.new`, home.configFile)
+  await nextTurn()
+  t.equal(admin.current(), 'renamed-over-it')
+})
+
+t.test('a settled file that changes', async t => {
+  const home = homeIn(t.testdir(), { adminToken: strong })
+  const past = new Date(Date.now() - 60_000)
+  utimesSync(home.configFile, past, past)
+  const admin = await openAdminToken({ home, ids: randomIds })
+  writeFileSync(home.configFile, JSON.stringify({ adminToken: 'x'.repeat(strong.length) }))
+  utimesSync(home.configFile, past, past)
+  await nextTurn()
+  t.equal(admin.current(), 'x'.repeat(strong.length), 'an old time of change does not hide one')
+})
+
+t.test('a file that is gone or half-written leaves the last token valid', async t => {
+  const home = homeIn(t.testdir(), { adminToken: strong })
+  const admin = await openAdminToken({ home, ids: randomIds })
+  for (const broken of ['', '{"adminTok', '[]', 'null', '{"adminToken": 5}', '{"adminToken": ""}']) {
+    writeFileSync(home.configFile, broken)
+    await nextTurn()
+    t.equal(admin.current(), strong)
+  }
+  rmSync(home.configFile)
+  await nextTurn()
+  t.equal(admin.current(), strong)
+})
+
+t.test('ADMIN_TOKEN overrides at start, until the file gets another one', async t => {
+  const home = homeIn(t.testdir(), { adminToken: strong })
+  const admin = await openAdminToken({ home, ids: randomIds, override: 'from-the-environment' })
+  t.equal(admin.current(), 'from-the-environment')
+  t.equal(admin.verify(strong), false)
+  await admin.change('changed-while-running')
+  t.equal(admin.current(), 'changed-while-running')
+  t.equal(admin.verify('from-the-environment'), false)
+})
+
+t.test('ADMIN_TOKEN alone: nothing is generated', async t => {
+  const home = homeIn(t.testdir())
+  const admin = await openAdminToken({ home, ids: randomIds, override: 'from-the-environment' })
+  t.equal(admin.current(), 'from-the-environment')
+  t.throws(() => readFileSync(home.configFile))
+})
+
+t.test('a change is checked', async t => {
+  const home = homeIn(t.testdir(), { adminToken: strong })
+  const admin = await openAdminToken({ home, ids: randomIds })
+  await t.rejects(admin.change('short'), { kind: 'invalid', code: 'invalid_field', field: 'newToken' })
+  t.equal(admin.current(), strong)
+})
+
+t.test('a broken config.json is refused, and not overwritten', async t => {
+  const home = homeIn(t.testdir())
+  writeFileSync(home.configFile, '{"serverUrl": ')
+  await t.rejects(openAdminToken({ home, ids: randomIds }), { code: 'broken_config' })
+  t.equal(readFileSync(home.configFile, 'utf8'), '{"serverUrl": ')
+})

@@ -1,0 +1,73 @@
+import t from 'tap'
+import { createAudit } from '../../lib/auth/audit.js'
+import { randomIds } from '../../lib/base/ids.js'
+import { systemActor } from '../../lib/model/audit.js'
+import { openStore } from '../../lib/store/database.js'
+import { listAudit } from '../../lib/store/tables/audit.js'
+import { setClock } from '../support/clock.js'
+
+t.test('entries', async t => {
+  const clock = setClock()
+  const store = await openStore({ directory: t.testdir(), clock })
+  t.teardown(() => store.close())
+  const errors: unknown[] = []
+  const audit = createAudit({ store, clock, ids: randomIds, onError: error => void errors.push(error) })
+  const all = () => listAudit(store, { limit: 500 })
+
+  t.test('have every field', async t => {
+    await audit.record({
+      action: 'thing.done',
+      actor: { name: 'admin', ip: '192.0.2.1' },
+      target: 'x',
+      projectId: 'proj_a'
+    })
+    t.match(all(), [
+      {
+        id: /^aud_/,
+        at: '2030-01-01T00:00:00.000Z',
+        action: 'thing.done',
+        actor: 'admin',
+        ip: '192.0.2.1',
+        projectId: 'proj_a',
+        target: 'x',
+        detail: null,
+        ok: true
+      }
+    ])
+  })
+
+  t.test('are kept exactly when the change they tell of is', async t => {
+    const before = all().length
+    const failing = store.write(tx => {
+      audit.within(tx, { action: 'thing.failed', actor: systemActor })
+      throw new Error('The change did not happen')
+    })
+    await t.rejects(failing, { message: /did not happen/ })
+    t.equal(all().length, before)
+    await store.write(tx =>
+      audit.within(tx, { action: 'thing.happened', actor: systemActor, ok: false, detail: 'why' })
+    )
+    t.match(all()[0], { action: 'thing.happened', ok: false, detail: 'why', actor: 'system', ip: null })
+  })
+
+  t.test('the oldest go', async t => {
+    const { length } = all()
+    const few = createAudit({ store, clock, ids: randomIds, onError: error => void errors.push(error), keep: 3 })
+    await store.write(tx => {
+      for (let i = 0; i < 502; i++) few.within(tx, { action: 'thing.counted', actor: systemActor, target: String(i) })
+    })
+    t.ok(length > 0)
+    t.same(all().map(({ target }) => target), ['501', '500', '499'], 'trimmed with the entry that was one too many')
+  })
+
+  t.test('one that cannot be kept is reported, and rejects nothing', async t => {
+    const broken = createAudit({
+      store: { write: () => Promise.reject(new Error('The disk is full')) },
+      clock,
+      ids: randomIds,
+      onError: error => void errors.push(error)
+    })
+    await broken.record({ action: 'thing.done', actor: systemActor })
+    t.match(errors, [{ message: 'The disk is full' }])
+  })
+})

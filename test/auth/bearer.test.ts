@@ -1,0 +1,138 @@
+import t from 'tap'
+import { createBearer } from '../../lib/auth/bearer.js'
+import type { Auth, Credentials, Role } from '../../lib/auth/bearer.js'
+import { Refusal } from '../../lib/base/refusal.js'
+
+const address = '203.0.113.9'
+
+function bearerWith({ allowed = true, global = 'global-token' } = {}) {
+  return createBearer({
+    admin: { verify: token => token === 'admin-token' },
+    projectOf: token => (token === 'shop-token' ? { id: 'proj_shop', token } : undefined),
+    globalToken: () => global,
+    tickets: { redeem: (ticket, purpose) => ticket === `good-${purpose}` },
+    allowList: {
+      check() {
+        if (!allowed) throw new Refusal('forbidden', 'address_not_allowed', 'Not from there')
+      }
+    }
+  })
+}
+
+function credentials(authorization?: string, { search = '', local = false } = {}): Credentials {
+  const client = local
+    ? { address: 'local', witnessed: 'local', viaProxy: false, local: true }
+    : { address, witnessed: address, viaProxy: false, local: false }
+  return { headers: authorization === undefined ? {} : { authorization }, query: new URLSearchParams(search), client }
+}
+
+t.test('who a token is, by what the route admits', async t => {
+  const cases: Array<[Auth, string | undefined, Role | 401 | 403]> = [
+    ['public', undefined, 'anonymous'],
+    ['public', 'Bearer admin-token', 'anonymous'],
+    ['admin', 'Bearer admin-token', 'admin'],
+    ['admin', 'bearer admin-token', 'admin'],
+    ['admin', 'BEARER   admin-token ', 'admin'],
+    ['admin', undefined, 401],
+    ['admin', '', 401],
+    ['admin', 'Bearer', 401],
+    ['admin', 'Bearer ', 401],
+    ['admin', 'Basic YWRtaW4=', 401],
+    ['admin', 'admin-token', 401],
+    ['admin', 'Bearer admin-token extra', 401],
+    ['admin', `Bearer ${'x'.repeat(5000)}`, 401],
+    ['admin', 'Bearer wrong', 401],
+    ['admin', 'Bearer shop-token', 403],
+    ['admin', 'Bearer global-token', 403],
+    ['operate', 'Bearer admin-token', 'admin'],
+    ['operate', 'Bearer shop-token', 403],
+    ['read', 'Bearer shop-token', 'project'],
+    ['read', 'Bearer admin-token', 'admin'],
+    ['read', 'Bearer global-token', 403],
+    ['download', 'Bearer shop-token', 'project'],
+    ['upload', 'Bearer shop-token', 'project'],
+    ['upload', 'Bearer global-token', 'global'],
+    ['upload', 'Bearer admin-token', 401],
+    ['upload', undefined, 401]
+  ]
+  for (const [auth, authorization, expected] of cases) {
+    const authorise = () => bearerWith().authorise(auth, credentials(authorization))
+    const what = `${auth}: ${authorization?.slice(0, 40)}`
+    if (expected === 401) t.throws(authorise, { kind: 'unauthorized', code: 'unauthorized' }, what)
+    else if (expected === 403) t.throws(authorise, { kind: 'forbidden', code: 'forbidden' }, what)
+    else t.equal(authorise().role, expected, what)
+  }
+})
+
+t.test('callers are named as the audit log names them', async t => {
+  const bearer = bearerWith()
+  t.match(bearer.authorise('admin', credentials('Bearer admin-token')), { name: 'admin', ip: address })
+  t.match(bearer.authorise('upload', credentials('Bearer shop-token')), {
+    name: 'project:proj_shop',
+    projectId: 'proj_shop'
+  })
+  t.match(bearer.authorise('upload', credentials('Bearer global-token')), { name: 'global-deploy', projectId: null })
+  t.match(bearer.authorise('public', credentials()), { name: 'anonymous', ip: address })
+})
+
+t.test('no global token: none is accepted, least of all the empty one', async t => {
+  t.throws(() => bearerWith({ global: '' }).authorise('upload', credentials('Bearer ')), {
+    kind: 'unauthorized',
+    code: 'unauthorized'
+  })
+  t.throws(() => bearerWith({ global: '' }).authorise('upload', credentials('Bearer global-token')), {
+    kind: 'unauthorized',
+    code: 'unauthorized'
+  })
+})
+
+t.test('tickets open what is marked for them, and nothing else', async t => {
+  const bearer = bearerWith()
+  t.equal(bearer.authorise('download', credentials(undefined, { search: 'ticket=good-download' })).role, 'admin')
+  t.equal(bearer.authorise('terminal', credentials(undefined, { search: 'ticket=good-terminal' })).role, 'admin')
+  const refused: Array<[Auth, string]> = [
+    ['download', 'good-terminal'],
+    ['terminal', 'good-download'],
+    ['download', ''],
+    ['admin', 'good-download'],
+    ['read', 'good-download']
+  ]
+  for (const [auth, ticket] of refused) {
+    const given = credentials(undefined, { search: `ticket=${ticket}` })
+    t.throws(() => bearer.authorise(auth, given), { kind: 'unauthorized', code: 'unauthorized' }, `${auth}: ${ticket}`)
+  }
+  const both = credentials('Bearer wrong', { search: 'ticket=good-download' })
+  t.throws(
+    () => bearer.authorise('download', both),
+    { kind: 'unauthorized', code: 'unauthorized' },
+    'a header counts before a ticket'
+  )
+})
+
+t.test('the local operator needs no token, and deploys through the command line like everybody', async t => {
+  const bearer = bearerWith()
+  t.match(bearer.authorise('admin', credentials(undefined, { local: true })), {
+    role: 'local',
+    name: 'local',
+    ip: null
+  })
+  t.throws(() => bearer.authorise('upload', credentials(undefined, { local: true })), {
+    kind: 'unauthorized',
+    code: 'unauthorized'
+  })
+})
+
+t.test('deploying, rolling back and the terminal are for allowed addresses', async t => {
+  const bearer = bearerWith({ allowed: false })
+  const notAllowed = { kind: 'forbidden', code: 'address_not_allowed' }
+  t.throws(() => bearer.authorise('upload', credentials('Bearer shop-token')), notAllowed)
+  t.throws(() => bearer.authorise('operate', credentials('Bearer admin-token')), notAllowed)
+  t.throws(() => bearer.authorise('terminal', credentials(undefined, { search: 'ticket=good-terminal' })), notAllowed)
+  t.throws(
+    () => bearer.authorise('upload', credentials('Bearer wrong')),
+    { kind: 'unauthorized', code: 'unauthorized' },
+    'the token comes first'
+  )
+  t.equal(bearer.authorise('admin', credentials('Bearer admin-token')).role, 'admin')
+  t.equal(bearer.authorise('operate', credentials(undefined, { local: true })).role, 'local')
+})

@@ -1,0 +1,33 @@
+import t from 'tap'
+import { closing } from '../../lib/base/closing.js'
+
+t.test('closing closes last first and hands back the result', async t => {
+  const order: string[] = []
+  const result = await closing(async defer => {
+    defer(() => order.push('first opened'))
+    defer(async () => order.push('second opened'))
+    return 7
+  })
+  t.equal(result, 7)
+  t.same(order, ['second opened', 'first opened'])
+})
+
+t.test('closing closes everything after a failure, and the first error travels', async t => {
+  const order: string[] = []
+  const failed = closing(async defer => {
+    defer(() => order.push('closed'))
+    defer(() => {
+      throw new Error('while closing')
+    })
+    throw new Error('while working')
+  })
+  await t.rejects(failed, { message: 'while working' })
+  t.same(order, ['closed'])
+})
+
+t.test('closing throws an error of a close when the work succeeded', async t => {
+  const failed = closing(async defer => {
+    defer(() => Promise.reject(new Error('not flushed')))
+  })
+  await t.rejects(failed, { message: 'not flushed' })
+})

@@ -1,0 +1,122 @@
+/**
+ * `GET /api/projects/:id` with the token check: requests per second beside fastify, which answers the same bytes from
+ * a map after the same check of a digest. Each server has a process of its own; the load comes over 32 connections that
+ * stay open.
+ */
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { compare } from '../support/bench.js'
+import { rivals } from '../support/rivals.js'
+
+const connections = 32
+const roundMs = 2000
+const token = 'bench-admin-token-0123456789'
+const top = fileURLToPath(new URL('../../../', import.meta.url))
+const stage = mkdtempSync(join(tmpdir(), 'svc-bench-api-'))
+
+interface Contestant {
+  url: URL
+  process: ChildProcess
+}
+
+/** Starts a program that prints its address. */
+async function start(command: string[], env: Record<string, string>): Promise<Contestant> {
+  const [program, ...words] = command as [string, ...string[]]
+  const child = spawn(program, words, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'ignore'] })
+  let text = ''
+  const address = await new Promise<string>((resolve, reject) => {
+    child.once('exit', code => reject(new Error(`It ended with ${code}`)))
+    child.stdout.on('data', (bytes: Buffer) => {
+      text += bytes.toString()
+      const found = /http:\/\/[\w.:]+/.exec(text)?.[0]
+      if (found !== undefined) resolve(found)
+    })
+  })
+  return { url: new URL(address), process: child }
+}
+
+/** Requests per second: every connection sends its next request when the reply to the last one is there. */
+async function load(url: URL, path: string): Promise<number> {
+  const request = `GET ${path} HTTP/1.1\r\nHost: ${url.host}\r\nAuthorization: Bearer ${token}\r\n\r\n`
+  const untilMs = performance.now() + roundMs
+  let replies = 0
+  const one = (): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const socket = connect(Number(url.port), url.hostname, () => socket.write(request))
+      let held = ''
+      socket.setNoDelay(true)
+      socket.on('data', bytes => {
+        held += bytes.toString('latin1')
+        const head = held.indexOf('\r\n\r\n')
+        if (head === -1) return
+        const length = Number(/content-length: (\d+)/i.exec(held)?.[1])
+        if (held.length < head + 4 + length) return
+        if (!held.startsWith('HTTP/1.1 200')) reject(new Error(held.slice(0, 200)))
+        held = ''
+        replies++
+        if (performance.now() < untilMs) socket.write(request)
+        else socket.destroy()
+      })
+      socket.on('error', reject)
+      socket.on('close', () => resolve())
+    })
+  const fromMs = performance.now()
+  await Promise.all(Array.from({ length: connections }, one))
+  return (replies / (performance.now() - fromMs)) * 1000
+}
+
+const fastifyProgram = `
+  const { createHash, timingSafeEqual } = require('node:crypto')
+  const fastify = require('fastify')()
+  const digest = text => createHash('sha256').update(text).digest()
+  const expected = digest(process.env.BENCH_TOKEN)
+  const project = JSON.parse(process.env.BENCH_PROJECT)
+  const projects = new Map([[project.id, project]])
+  fastify.addHook('onRequest', async (request, reply) => {
+    const given = /^bearer +(\\S+) *$/i.exec(request.headers.authorization ?? '')?.[1] ?? ''
+    if (!timingSafeEqual(digest(given), expected)) return reply.code(401).send({ success: false })
+  })
+  fastify.get('/api/projects/:id', async request => projects.get(request.params.id))
+  fastify.listen({ port: 0, host: '127.0.0.1' }).then(url => console.log(url))
+`
+
+const ours = await start([process.execPath, join(top, 'bin/svc.js'), 'serve', '--port', '0'], {
+  SVC_HOME: join(stage, 'home'),
+  ADMIN_TOKEN: token
+})
+const created = await fetch(new URL('/api/projects', ours.url), {
+  method: 'POST',
+  headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+  body: JSON.stringify({ name: 'Bench', deployPath: join(stage, 'site') })
+})
+const { project } = (await created.json()) as { project: { id: string } }
+const path = `/api/projects/${project.id}`
+
+const hasFastify = await rivals({ fastify: '5.6.2' })
+const folder = fileURLToPath(new URL('../../bench-rivals/fastify@5.6.2/', import.meta.url))
+const program = join(folder, 'bench-api.cjs')
+if (hasFastify) writeFileSync(program, fastifyProgram)
+const theirs = hasFastify
+  ? await start([process.execPath, program], { BENCH_TOKEN: token, BENCH_PROJECT: JSON.stringify(project) })
+  : null
+
+try {
+  await compare({
+    name: 'GET /api/projects/:id with the token check, 32 connections',
+    unit: 'requests/s',
+    contestants: { svc: () => load(ours.url, path), fastify: theirs && (() => load(theirs.url, path)) },
+    target: 'at least fastify'
+  })
+} finally {
+  for (const { process } of theirs ? [ours, theirs] : [ours]) {
+    process.kill('SIGTERM')
+    await once(process, 'exit')
+  }
+  rmSync(stage, { recursive: true, force: true })
+}

@@ -1,0 +1,88 @@
+/*
+ * `svc export` of stored archives against `cp` of the same files: 4 projects with an archive of 256 MiB each. Each in a
+ * process of its own; ours without a server (it opens the data directory itself) and through a running one. The files
+ * are in the page cache, the copies go to the same disk, and nobody waits for it: both are asked the same.
+ */
+import { spawn, spawnSync } from 'node:child_process'
+import { randomFillSync } from 'node:crypto'
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { serve } from '../../lib/main/serve.js'
+import { locateHome } from '../../lib/config/home.js'
+import type { DeploymentRow } from '../../lib/model/deployment.js'
+import type { Project } from '../../lib/model/project.js'
+import { openStore } from '../../lib/store/database.js'
+import { insertDeployment } from '../../lib/store/tables/deployments.js'
+import { insertProject } from '../../lib/store/tables/projects.js'
+import { compare, machine } from '../support/bench.js'
+import { svcPath } from '../support/svc.js'
+
+const projects = 4
+const archiveBytes = 256 * 1024 * 1024
+const megabytes = (projects * archiveBytes) / 1024 / 1024
+
+const stage = mkdtempSync(join(tmpdir(), 'svc-bench-export-'))
+const home = locateHome({ SVC_HOME: join(stage, 'home') }, stage)
+
+async function furnish(): Promise<void> {
+  mkdirSync(home.deployments, { recursive: true })
+  const block = randomFillSync(Buffer.alloc(16 * 1024 * 1024))
+  const store = await openStore({ directory: home.directory })
+  const at = new Date().toISOString()
+  await store.write(tx => {
+    for (let i = 0; i < projects; i++) {
+      const project: Project = {
+        id: `proj_${i}`, name: `Project ${i}`, description: '', deployPath: join(stage, 'sites', String(i)), token: `token-${i}`,
+        preDeployScript: '', postDeployScript: '', postDeployAsync: false, allowClientScripts: null, env: 'production',
+        categoryId: null, pm2AppName: null, pinned: false, tagIds: [], status: 'success', lastDeployAt: at, createdAt: at, updatedAt: at
+      }
+      const row: DeploymentRow = {
+        id: `dep_${i}`, projectId: project.id, projectName: project.name, status: 'success', triggerSource: 'cli', startTime: at,
+        endTime: at, duration: '1s', rollbackOf: null, message: null, env: 'production', hasArtifact: true, archiveBytes,
+        archiveSha256: null, fileCount: 1, errorMessage: null, actorIp: null, steps: [], scripts: []
+      }
+      insertProject(tx, project)
+      insertDeployment(tx, row)
+    }
+  })
+  await store.close()
+  for (let i = 0; i < projects; i++) {
+    for (let n = 0; n * block.length < archiveBytes; n++) {
+      block.writeUInt32LE(i * 1000 + n)
+      writeFileSync(join(home.deployments, `dep_${i}.zip`), block, { flag: 'a' })
+    }
+  }
+}
+
+async function timed(program: string, words: string[]): Promise<number> {
+  rmSync(join(stage, 'copy'), { recursive: true, force: true })
+  rmSync(join(stage, 'copy.zip'), { force: true })
+  spawnSync('sync')
+  const started = performance.now()
+  const child = spawn(program, words, { stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, SVC_HOME: home.directory } })
+  let said = ''
+  child.stderr.on('data', (text: Buffer) => (said += text))
+  const code = await new Promise(resolve => child.once('close', resolve))
+  if (code !== 0) throw new Error(`${program}: ${said}`)
+  return megabytes / ((performance.now() - started) / 1000)
+}
+
+const copy = (): Promise<number> => timed('cp', ['-r', home.deployments, join(stage, 'copy')])
+const exportIt = (): Promise<number> => timed(process.execPath, [svcPath, 'export', '--out', join(stage, 'copy.zip')])
+const target = 'at least 0.8'
+const rounds = Number(process.env['ROUNDS'] ?? 5)
+
+console.log(`export, ${machine()}`)
+try {
+  await furnish()
+  for (const name of readdirSync(home.deployments)) readFileSync(join(home.deployments, name))
+  await compare({ name: 'svc export, no server', unit: 'MB/s', rounds, contestants: { 'svc export': exportIt, cp: copy }, target })
+  const server = await serve({ home, port: 0, cwd: stage, environment: {}, report: { info: () => {}, warn: () => {} } })
+  const before = process.resourceUsage().maxRSS
+  await compare({ name: 'svc export through a running server', unit: 'MB/s', rounds, contestants: { 'svc export': exportIt, cp: copy }, target })
+  console.log(`  peak memory of the server: ${Math.round(before / 1024)} MiB before, ${Math.round(process.resourceUsage().maxRSS / 1024)} MiB after`)
+  await server.stop({ wait: false })
+} finally {
+  rmSync(stage, { recursive: true, force: true })
+}

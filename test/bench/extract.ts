@@ -1,0 +1,147 @@
+/*
+ * Extraction, with staging, CRC, manifest and moves, against `unzip -oq` on the same zip and file system: 10,000 small
+ * files and 100 of 5 MB, into an empty target and over the same files with other times, on the disk and in memory.
+ * Beside it: the process's peak memory, and how late the event loop was meanwhile.
+ */
+import { execFileSync, fork, spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import {
+  accessSync, constants, createWriteStream, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync,
+  utimesSync
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
+import { pipeline } from 'node:stream/promises'
+import { fileURLToPath } from 'node:url'
+import yazl from 'yazl'
+import { extractArchive } from '../../lib/deploy/extract.js'
+import { createExtractThreads } from '../../lib/deploy/extract-threads.js'
+import { compare, machine } from '../support/bench.js'
+
+interface Load { name: string; files: number; fileBytes: number }
+
+const loads: Load[] = [
+  { name: '10,000 files of 6 KB', files: 10_000, fileBytes: 6 * 1024 },
+  { name: '100 files of 5 MB', files: 100, fileBytes: 5 * 1024 * 1024 }
+]
+
+/** Text that deflates about as well as a program does. */
+function someText(bytes: number): Buffer {
+  const text = Buffer.from(randomBytes(Math.ceil(bytes / 4)).toString('hex'))
+  return Buffer.concat([text, text]).subarray(0, bytes)
+}
+
+async function writeLoad(path: string, { files, fileBytes }: Load): Promise<void> {
+  const zip = new yazl.ZipFile()
+  for (let i = 0; i < files; i++) zip.addBuffer(someText(fileBytes), `d${i % 100}/f${i}.txt`)
+  zip.end()
+  await pipeline(zip.outputStream, createWriteStream(path))
+}
+
+let count = 0
+const threads = createExtractThreads()
+
+async function extract(zip: string, base: string): Promise<void> {
+  const deployments = join(base, 'deployments')
+  mkdirSync(deployments, { recursive: true })
+  await extractArchive(threads, {
+    archivePath: zip, target: join(base, 'ours'), deployId: `dep_${count++}`, home: { deployments },
+    limits: { maxEntries: 200_000, maxExtractedBytes: 1e12 }, signal: new AbortController().signal
+  })
+}
+
+async function seconds(work: () => unknown): Promise<number> {
+  const start = performance.now()
+  await work()
+  return (performance.now() - start) / 1000
+}
+
+function touchAll(directory: string): void {
+  for (const name of readdirSync(directory)) {
+    const path = join(directory, name)
+    if (statSync(path).isDirectory()) touchAll(path)
+    else utimesSync(path, 1, 1)
+  }
+}
+
+async function compareOn(base: string, where: string, load: Load): Promise<void> {
+  const zip = join(base, 'load.zip')
+  await writeLoad(zip, load)
+  const hasUnzip = spawnSync('unzip', ['-v']).error === undefined
+  const empty = (directory: string): void => rmSync(join(base, directory), { recursive: true, force: true })
+  const ours = (prepare: () => void) => async () => {
+    prepare()
+    return seconds(() => extract(zip, base))
+  }
+  const unzip = (prepare: () => void) => !hasUnzip ? null : async () => {
+    prepare()
+    return seconds(() => execFileSync('unzip', ['-oq', zip, '-d', join(base, 'theirs')]))
+  }
+  const target = load.files > 1000 ? `within ${where === 'disk' ? 1 : 1.5} times unzip` : 'within 0.75 times unzip'
+  await compare({
+    name: `${load.name}, empty target, ${where}`, unit: 's', target,
+    contestants: { svc: ours(() => empty('ours')), 'unzip -oq': unzip(() => empty('theirs')) }
+  })
+  await compare({
+    name: `${load.name}, replacing all, ${where}`, unit: 's', target,
+    contestants: {
+      svc: ours(() => existsSync(join(base, 'ours')) && touchAll(join(base, 'ours'))),
+      'unzip -oq': unzip(() => existsSync(join(base, 'theirs')) && touchAll(join(base, 'theirs')))
+    }
+  })
+  empty('ours')
+  const child = fork(fileURLToPath(import.meta.url), [zip, base], { stdio: 'inherit' })
+  await new Promise(resolve => child.once('exit', resolve))
+  empty('ours')
+  empty('theirs')
+}
+
+/** In a process of its own: peak memory, and the delay of timers while it extracts. */
+async function measureOne(zip: string, base: string): Promise<void> {
+  const idleMiB = peakMemoryMiB()
+  const delay = monitorEventLoopDelay({ resolution: 2 })
+  delay.enable()
+  await extract(zip, base)
+  delay.disable()
+  const peakMiB = peakMemoryMiB()
+  console.log(`  peak RSS ${peakMiB.toFixed(0)} MiB (${idleMiB.toFixed(0)} before); ` +
+    `event loop p99 ${(delay.percentile(99) / 1e6).toFixed(1)} ms, worst ${(delay.max / 1e6).toFixed(1)} ms`)
+  console.log('  target: under 150 MB, p99 under 20 ms')
+}
+
+/** Of this process alone; `maxRSS` begins with what the parent had. */
+function peakMemoryMiB(): number {
+  const status = existsSync('/proc/self/status') ? readFileSync('/proc/self/status', 'utf8') : ''
+  const kilobytes = Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? process.resourceUsage().maxRSS)
+  return kilobytes / 1024
+}
+
+function writable(directory: string): boolean {
+  try {
+    accessSync(directory, constants.W_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const [zip, base] = process.argv.slice(2)
+if (zip !== undefined && base !== undefined) {
+  await measureOne(zip, base)
+} else {
+  console.log(machine())
+  const places: Array<[string, string]> = [['disk', tmpdir()], ['memory', '/dev/shm']]
+  for (const [where, parent] of places) {
+    if (!writable(parent)) {
+      console.log(`${where}: left out, ${parent} is not writable`)
+      continue
+    }
+    const directory = mkdtempSync(join(parent, 'svc-bench-'))
+    try {
+      for (const load of loads) await compareOn(directory, where, load)
+    } finally {
+      rmSync(directory, { recursive: true, force: true })
+    }
+  }
+}

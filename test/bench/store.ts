@@ -1,0 +1,178 @@
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { DeploymentRow } from '../../lib/model/deployment.js'
+import { stepNames } from '../../lib/model/deployment.js'
+import { openStore } from '../../lib/store/database.js'
+import { deleteDeploymentsOf, insertDeployment, listDeployments, countDeployments } from '../../lib/store/tables/deployments.js'
+import { insertProject, listProjects } from '../../lib/store/tables/projects.js'
+import { compare, machine } from '../support/bench.js'
+import { rivals } from '../support/rivals.js'
+import { aDeployment, aProject } from '../store/stage.js'
+
+/**
+ * Durable commits and opening, with 100,000 deployments present, against better-sqlite3 on the same rows, tables and
+ * indexes (WAL, synchronous = FULL: every commit is synced, as here).
+ */
+interface BetterSqlite {
+  exec(sql: string): void
+  pragma(text: string): unknown
+  prepare(sql: string): { run(...values: unknown[]): unknown }
+  close(): void
+}
+type OpenBetterSqlite = new (path: string) => BetterSqlite
+
+const rowsPresent = 100_000
+const projects = 50
+const singleCommits = 300
+const writers = 32
+const commitsEach = 100
+const opening = process.argv[2]
+
+if (opening !== undefined) await openOnce(opening)
+else await bench()
+
+/** In a process of its own: from nothing loaded to the first row read. */
+async function openOnce(directory: string): Promise<void> {
+  const store = await openStore({ directory })
+  listDeployments(store, { limit: 1 })
+  console.log(performance.now())
+  process.exit()
+}
+
+async function bench(): Promise<void> {
+  const top = mkdtempSync(fileURLToPath(new URL('../../bench-store-', import.meta.url)))
+  try {
+    console.log(machine())
+    const directory = join(top, 'ours')
+    mkdirSync(directory)
+    await fill(directory)
+    await compareCommits(top, directory)
+    await compareOpening(directory)
+    await compareQueries(directory)
+  } finally {
+    rmSync(top, { recursive: true, force: true })
+  }
+}
+
+async function fill(directory: string): Promise<void> {
+  const store = await openStore({ directory })
+  await store.write(tx => {
+    for (let n = 0; n < projects; n++) insertProject(tx, aProject({ id: `proj_${n}` }))
+  })
+  const batch = 5000
+  for (let from = 0; from < rowsPresent; from += batch) {
+    await store.write(tx => {
+      for (let n = from; n < from + batch; n++) insertDeployment(tx, aRow(n))
+    })
+  }
+  await store.close()
+  console.log(`${rowsPresent} deployments, svc.db ${Math.round(statSync(join(directory, 'svc.db')).size / 1e6)} MB`)
+}
+
+/** As a deployment leaves it: six steps with their times. */
+function aRow(n: number): DeploymentRow {
+  const startTime = new Date(1.7e12 + n * 60_000).toISOString()
+  const steps = stepNames.map(name => ({ name, status: 'success' as const, startedAt: startTime, endedAt: startTime }))
+  const id = `dep_${n.toString(36).padStart(16, '0')}`
+  return aDeployment({ id, projectId: `proj_${n % projects}`, startTime, endTime: startTime, duration: '1.20s', steps })
+}
+
+async function compareCommits(top: string, directory: string): Promise<void> {
+  const store = await openStore({ directory })
+  let next = rowsPresent
+  const ours = () => store.write(tx => insertDeployment(tx, aRow(next++)))
+  const rival = await openRival(top, directory)
+
+  await compare({
+    name: `one writer: a commit of a deployment row, ${rowsPresent} rows present`,
+    unit: 'ms a commit',
+    contestants: {
+      ours: () => msEach(singleCommits, ours),
+      'better-sqlite3': rival && (() => msEach(singleCommits, rival.commit))
+    },
+    target: 'at most 2.5 times better-sqlite3'
+  })
+  await compare({
+    name: `${writers} writers at once`,
+    unit: 'commits a second',
+    contestants: {
+      ours: async () => 1000 / (await msEach(writers * commitsEach, ours, writers)),
+      'better-sqlite3': rival && (async () => 1000 / (await msEach(writers * commitsEach, rival.commit)))
+    },
+    target: 'at least 3 times better-sqlite3'
+  })
+  rival?.close()
+  await store.write(tx => deleteDeploymentsOf(tx, 'none'))
+  await store.close()
+}
+
+/** The mean time of a call, `many` calls in all, so many of them at once. */
+async function msEach(many: number, call: () => unknown, atOnce = 1): Promise<number> {
+  const begun = performance.now()
+  const worker = async () => {
+    for (let n = 0; n < many / atOnce; n++) await call()
+  }
+  await Promise.all(Array.from({ length: atOnce }, worker))
+  return (performance.now() - begun) / many
+}
+
+async function openRival(top: string, directory: string): Promise<{ commit: () => void; close: () => void } | null> {
+  const load = await rivals({ 'better-sqlite3': '12.4.1' })
+  if (load === null) return null
+  const Database = await load<OpenBetterSqlite>('better-sqlite3')
+  const path = join(top, 'rival.db')
+  copyFileSync(join(directory, 'svc.db'), path)
+  const database = new Database(path)
+  database.pragma('journal_mode = WAL')
+  database.pragma('synchronous = FULL')
+  let next = rowsPresent
+  const fields = Object.keys(aRow(0)) as Array<keyof DeploymentRow>
+  const insert = database.prepare(`INSERT INTO deployments (${fields.join(', ')}) VALUES (${fields.map(() => '?').join(', ')})`)
+  const bound = (value: unknown) => (typeof value === 'boolean' ? Number(value) : Array.isArray(value) ? JSON.stringify(value) : value)
+  return {
+    commit() {
+      const row = aRow(next++)
+      insert.run(...fields.map(field => bound(row[field])))
+    },
+    close: () => database.close()
+  }
+}
+
+async function compareOpening(directory: string): Promise<void> {
+  const open = () => {
+    const program = fileURLToPath(import.meta.url)
+    return Number(execFileSync(process.execPath, [program, directory]).toString())
+  }
+  await compare({
+    name: `opening ${rowsPresent} rows in a new process, from its start to the first row read`,
+    unit: 'ms',
+    contestants: { ours: open, 'node -e 0': () => Number(execFileSync(process.execPath, ['-p', 'performance.now()']).toString()) },
+    target: 'less than 150 ms'
+  })
+}
+
+async function compareQueries(directory: string): Promise<void> {
+  const store = await openStore({ directory })
+  const ms = (call: () => unknown) => () => msEach(20, call)
+  await compare({
+    name: `reading, ${rowsPresent} rows present`,
+    unit: 'ms',
+    contestants: {
+      'the newest 100 deployments': ms(() => listDeployments(store, { limit: 100 })),
+      'the newest 100 of a project': ms(() => listDeployments(store, { limit: 100, projectId: 'proj_7' })),
+      'counting all': ms(() => countDeployments(store)),
+      'counting a status': ms(() => countDeployments(store, { status: 'success' })),
+      [`all ${projects} projects with their status`]: ms(() => listProjects(store))
+    }
+  })
+  const checkpoint = async () => {
+    await store.write(tx => tx.run('UPDATE projects SET name = ? WHERE id = ?', 'x', 'proj_1'))
+    const begun = performance.now()
+    await store.checkpoint()
+    return performance.now() - begun
+  }
+  await compare({ name: 'a checkpoint', unit: 'ms', contestants: { ours: checkpoint } })
+  await store.close()
+}

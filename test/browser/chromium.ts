@@ -1,0 +1,79 @@
+import { accessSync, constants } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { chromium } from 'playwright-core'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+
+const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
+
+/** Without a screen, without a sandbox (a container's root has none), and without a word to anybody but the page. */
+const switches = [
+  '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+  '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'
+]
+
+/** The machine's own browser on the PATH; undefined: none. */
+export function findChromium(): string | undefined {
+  const directories = (process.env['PATH'] ?? '').split(delimiter).filter(Boolean)
+  return directories.flatMap(directory => names.map(name => join(directory, name))).find(isExecutable)
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A browser with an empty profile of its own. */
+export function launchChromium(executablePath: string): Promise<Browser> {
+  return chromium.launch({ executablePath, headless: true, args: switches })
+}
+
+/** What a page did that nobody asked for, and what it fetched. */
+export interface Watch {
+  /** Errors and warnings of its console, uncaught errors. */
+  complaints: string[]
+  /** Requests to anywhere but the server. */
+  foreign: string[]
+  /** Finished requests since the last reset, with their bytes on the wire, headers included. */
+  fetched: Array<{ url: string; bytes: number }>
+  reset(): void
+}
+
+/** A page in a context of its own, watched from its first request on. */
+export async function openWatched(
+  browser: Browser,
+  origin: string,
+  options: Parameters<Browser['newContext']>[0]
+): Promise<{ context: BrowserContext; page: Page; watch: Watch }> {
+  const context = await browser.newContext(options)
+  const page = await context.newPage()
+  const watch: Watch = {
+    complaints: [],
+    foreign: [],
+    fetched: [],
+    reset() {
+      this.fetched = []
+    }
+  }
+  page.setDefaultTimeout(20_000)
+  page.on('console', message => {
+    if (!['error', 'warning'].includes(message.type())) return
+    watch.complaints.push(`${message.text()} ${message.location().url}`)
+  })
+  page.on('pageerror', error => watch.complaints.push(String(error.stack)))
+  page.on('request', request => {
+    const url = new URL(request.url())
+    if (url.origin !== origin && !['data:', 'blob:'].includes(url.protocol)) watch.foreign.push(request.url())
+  })
+  const wire = await context.newCDPSession(page)
+  const urls = new Map<string, string>()
+  wire.on('Network.requestWillBeSent', ({ requestId, request }) => urls.set(requestId, request.url))
+  wire.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
+    watch.fetched.push({ url: urls.get(requestId) ?? '', bytes: encodedDataLength })
+  })
+  await wire.send('Network.enable')
+  return { context, page, watch }
+}

@@ -1,0 +1,331 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Browser, Page } from 'playwright-core'
+import t from 'tap'
+import type { Test } from 'tap'
+import { adminToken, startServer } from '../support/server.js'
+import type { Stage } from '../support/server.js'
+import { zipOf } from '../support/zip.js'
+import { findChromium, launchChromium, openWatched } from './chromium.js'
+import type { Watch } from './chromium.js'
+
+/*
+ * The panel as a person uses it, in a real browser against a real server: at the root on a desktop, and below a prefix
+ * on a phone. With PICTURES=1 in the environment pictures of each screen, light and dark, are left in dist/screens.
+ */
+
+const maxRequests = 25
+// Signed in, the first page adds its own modules and the answers it shows.
+const maxSignedInRequests = 35
+const maxFirstScreenBytes = 60 * 1024
+const pictures = fileURLToPath(new URL('../../screens/', import.meta.url))
+const desktop = { width: 1280, height: 860 }
+const phone = { width: 390, height: 844 }
+
+const executable = findChromium()
+let browser: Browser
+
+t.before(async () => {
+  if (executable === undefined) return
+  await mkdir(pictures, { recursive: true })
+  browser = await launchChromium(executable)
+})
+t.teardown(() => browser?.close())
+
+const skip = executable === undefined ? 'no chromium or google-chrome on the PATH' : false
+
+const siteOne = zipOf({ 'index.html': '<h1>one</h1>', 'old.txt': 'old' })
+const siteTwo = zipOf({ 'index.html': '<h1>two</h1>', 'new.txt': 'new' })
+
+async function photograph(page: Page, name: string): Promise<void> {
+  if (process.env['PICTURES'] === undefined) return
+  for (const colorScheme of ['dark', 'light'] as const) {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+    await page.screenshot({ path: join(pictures, `${name}-${colorScheme}.png`) })
+  }
+}
+
+async function signIn(page: Page): Promise<void> {
+  await page.getByLabel('Admin token').fill(adminToken)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+}
+
+/** Drops a file on the page's upload zone, as a file manager does. */
+async function drop(page: Page, name: string, bytes: Buffer): Promise<void> {
+  const script = `(zone => {
+    const bytes = Uint8Array.from(atob(${JSON.stringify(bytes.toString('base64'))}), each => each.charCodeAt(0))
+    const dataTransfer = new DataTransfer()
+    dataTransfer.items.add(new File([bytes], ${JSON.stringify(name)}, { type: 'application/zip' }))
+    for (const type of ['dragover', 'drop']) {
+      zone.dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true }))
+    }
+  })(document.querySelector('svc-upload label'))`
+  await page.locator('svc-upload label').waitFor()
+  await page.evaluate(script)
+}
+
+/** Everything that a page fetches before it rests. */
+function checkFirstScreen(t: Pick<Test, 'ok' | 'comment'>, watch: Watch, what: string, most: number): void {
+  const bytes = watch.fetched.reduce((sum, each) => sum + each.bytes, 0)
+  t.comment(`${what}: ${watch.fetched.length} requests, ${(bytes / 1024).toFixed(1)} KB on the wire`)
+  t.ok(watch.fetched.length <= most, `${what} takes at most ${most} requests`)
+  t.ok(bytes < maxFirstScreenBytes, `${what} weighs less than ${maxFirstScreenBytes / 1024} KB`)
+}
+
+t.test('from an empty server to a deployment, a failure, and the way back', { skip }, async t => {
+  const stage = await startServer(t)
+  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
+  t.teardown(() => context.close())
+
+  await page.goto(`${stage.url}/deployments?status=failed`)
+  await page.getByRole('heading', { name: 'Sign in to svc' }).waitFor()
+  await page.waitForLoadState('networkidle')
+  checkFirstScreen(t, watch, 'the login', maxRequests)
+  await page.getByLabel('Admin token').fill('wrong')
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('alert').waitFor()
+  await photograph(page, 'login-desktop')
+  t.match(watch.complaints.splice(0), [/401.*\/api\/auth\/login/], 'the refused token is all the console has to say')
+
+  await signIn(page)
+  await page.getByRole('heading', { level: 1, name: 'Deployments' }).waitFor()
+  t.match(page.url(), /\/deployments\?status=failed$/, 'signing in leads to where one was going')
+  t.equal(await page.evaluate('localStorage.length'), 0, 'nothing is remembered unasked')
+
+  await page.getByRole('link', { name: 'Overview' }).click()
+  await page.getByRole('heading', { name: 'Ready for a first project' }).waitFor()
+  await photograph(page, 'first-steps-desktop')
+  watch.reset()
+  await page.reload()
+  await page.getByRole('link', { name: 'Create a project' }).waitFor()
+  await page.waitForLoadState('networkidle')
+  checkFirstScreen(t, watch, 'the overview', maxSignedInRequests)
+
+  await page.getByRole('link', { name: 'Create a project' }).click()
+  const hostile = '<img src=x onerror=alert(1)>'
+  await page.getByLabel('Name').fill('storefront')
+  await page.getByLabel('Description').fill(hostile)
+  await page.getByLabel('Directory on the server').fill('/etc')
+  await page.getByRole('button', { name: 'Create project' }).click()
+  await page.locator('#new-deployPath-error').waitFor()
+  t.match(watch.complaints.splice(0), [/400.*\/api\/projects/])
+  await photograph(page, 'new-project-desktop')
+  const target = join(stage.sites, 'storefront')
+  await page.getByLabel('Directory on the server').fill(target)
+  await page.getByRole('button', { name: 'Create project' }).click()
+  await page.getByRole('heading', { level: 1, name: 'storefront' }).waitFor()
+  t.equal(await page.getByText(hostile).count(), 1, 'text of a user is text')
+  t.equal(await page.locator('svc-page-project img').count(), 0, '… and never markup')
+  await photograph(page, 'project-desktop')
+
+  await drop(page, 'one.zip', await siteOne)
+  await page.locator('.result svc-status[state=success]').waitFor()
+  t.match(readFileSync(join(target, 'index.html'), 'utf8'), 'one')
+  await photograph(page, 'deployed-desktop')
+
+  await page.getByRole('link', { name: 'Settings' }).click()
+  await page.getByLabel('Pre-deploy script').fill('printf "\\033[33mchecking\\033[0m\\n"')
+  await page.getByRole('textbox', { name: 'Post-deploy script' }).fill('echo restarting; exit 3')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('Saved', { exact: true }).waitFor()
+  await photograph(page, 'settings-desktop')
+  t.not(await regenerateToken(page), 'the same', 'the token is another one')
+  await page.goBack()
+  await page.getByRole('heading', { name: 'History' }).waitFor()
+
+  await drop(page, 'two.zip', await siteTwo)
+  await page.locator('.result svc-status[state=failed]').waitFor()
+  await page.getByRole('link', { name: 'To this deployment' }).click()
+  await page.getByRole('button', { name: 'Roll back to the last good one…' }).waitFor()
+  await page.locator('svc-steps [data-state=failed]', { hasText: 'exit 3' }).waitFor()
+  await page.locator('svc-log').getByText('restarting').first().waitFor()
+  t.match(await page.title(), /^✗ storefront/)
+  t.match(readFileSync(join(target, 'index.html'), 'utf8'), 'two')
+  await page.getByRole('button', { name: 'Times' }).click()
+  await page.locator('svc-log time').first().waitFor()
+  await photograph(page, 'failed-desktop')
+
+  await stage.client.put(`/api/projects/${await projectId(stage)}`, { postDeployScript: '' })
+  await page.getByRole('button', { name: 'Roll back to the last good one…' }).click()
+  await page.getByText('~ index.html').waitFor()
+  await photograph(page, 'roll-back-desktop')
+  await page.getByRole('button', { name: 'Roll back', exact: true }).click()
+  await page.getByRole('heading', { level: 1, name: 'Rolled back' }).waitFor()
+  await page.locator('.verdict svc-status[state=success]').waitFor()
+  t.match(readFileSync(join(target, 'index.html'), 'utf8'), 'one', 'the file is the earlier one again')
+  t.ok(existsSync(join(target, 'new.txt')), 'nothing was deleted')
+
+  await page.getByRole('button', { name: 'Mark as failed…' }).click()
+  await page.getByRole('button', { name: 'Mark as failed', exact: true }).click()
+  await page.locator('.verdict svc-status[state=failed]').waitFor()
+  const download = page.waitForEvent('download')
+  await page.getByRole('button', { name: 'Download' }).click()
+  t.match((await download).suggestedFilename(), /^dep_\w+\.log$/)
+
+  await page.getByRole('link', { name: 'Overview' }).click()
+  await page.getByRole('heading', { name: 'Last deployments' }).waitFor()
+  await photograph(page, 'overview-desktop')
+  await page.getByRole('navigation', { name: 'Rooms' }).getByRole('link', { name: 'Deployments' }).click()
+  await page.getByText('3 deployments').waitFor()
+  await page.getByLabel('Which status').selectOption('success')
+  await page.getByText('1 deployment', { exact: true }).waitFor()
+  t.match(page.url(), /\?status=success$/)
+  await page.getByLabel('Which status').selectOption('')
+  await photograph(page, 'deployments-desktop')
+
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByRole('heading', { name: 'Sign in to svc' }).waitFor()
+  t.equal(await page.evaluate('sessionStorage.length'), 0)
+  t.same(watch.complaints, [], 'the console is quiet')
+  t.same(watch.foreign, [], 'nobody else is asked for anything')
+})
+
+async function projectId(stage: Stage): Promise<string> {
+  return (await stage.client.get('/api/projects')).body[0].id as string
+}
+
+/** The new token, or `the same`. */
+async function regenerateToken(page: Page): Promise<string> {
+  const token = page.getByLabel('Deploy token', { exact: true })
+  await page.getByRole('button', { name: 'Show' }).click()
+  const before = await token.textContent()
+  await page.getByRole('button', { name: 'Regenerate…' }).click()
+  await page.getByRole('button', { name: 'Regenerate token' }).click()
+  await page.getByText('The deploy token is new').waitFor()
+  const now = await token.textContent()
+  return now === null || now === before ? 'the same' : now
+}
+
+t.test('below a prefix, on a phone: watch, cancel, follow a long run, delete the project', { skip }, async t => {
+  const stage = await startServer(t, { base: '/tools/svc' })
+  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, {
+    viewport: phone,
+    hasTouch: true,
+    isMobile: true
+  })
+  t.teardown(() => context.close())
+  const { id } = await stage.createProject('storefront', { postDeployScript: 'echo waiting; sleep 20' })
+
+  await page.goto(`${stage.url}/projects/${id}`)
+  await photograph(page, 'login-phone')
+  await page.getByLabel('Remember me').check()
+  await signIn(page)
+  await page.getByRole('heading', { level: 1, name: 'storefront' }).waitFor()
+  t.ok(page.url().endsWith(`/tools/svc/projects/${id}`))
+  t.equal(await page.evaluate('localStorage.length'), 1, 'remembered when asked')
+  await photograph(page, 'project-phone')
+  await stage.client.put('/api/settings', { max_upload_size: '1' })
+  const large = { name: 'large.zip', mimeType: 'application/zip', buffer: Buffer.alloc(12 * 1024 * 1024) }
+  await page.locator('input[type=file]').setInputFiles(large)
+  await page.getByText('larger than max_upload_size').waitFor()
+  await page.locator('input[type=file]').setInputFiles({ ...large, name: 'broken.zip', buffer: Buffer.from('no zip') })
+  await page.locator('.result svc-status[state=failed], svc-upload [role=alert]').first().waitFor()
+  watch.complaints.splice(0)
+  await page.locator('input[type=file]').setInputFiles({ ...large, name: 'one.zip', buffer: await siteOne })
+  await page.getByRole('link', { name: 'To this deployment' }).click()
+  await page.locator('svc-steps [data-state=running]', { hasText: 'Post-deploy script' }).waitFor()
+  await page.locator('svc-log').getByText('waiting', { exact: true }).waitFor()
+  t.match(await page.title(), /^Running storefront/)
+  await photograph(page, 'running-phone')
+  await page.getByRole('button', { name: 'Cancel…' }).click()
+  await page.getByRole('button', { name: 'Cancel deployment' }).click()
+  await page.locator('.verdict svc-status[state=failed]').waitFor()
+  await photograph(page, 'cancelled-phone')
+
+  const script = 'i=0; while [ $i -lt 5000 ]; do echo "line $i of many"; i=$((i+1)); done'
+  await stage.client.put(`/api/projects/${id}`, { postDeployScript: script })
+  await page.getByRole('button', { name: 'Deploy again…' }).click()
+  await page.getByRole('button', { name: 'Deploy again', exact: true }).click()
+  await page.locator('.verdict svc-status[state=success]').waitFor()
+  await page.locator('svc-log').getByText('line 4999 of many').waitFor()
+  t.ok((await page.locator('svc-log .line').count()) < 400, 'only the lines near those seen are on the page')
+  await page.evaluate('document.querySelector("svc-log .scroll").scrollTop = 0')
+  await page.locator('svc-log').getByText('line 0 of many').waitFor()
+  await page.locator('svc-log .scroll').press('End')
+  await page.locator('svc-log').getByText('line 4999 of many').waitFor()
+
+  await page.getByRole('link', { name: 'Overview' }).click()
+  await page.getByRole('heading', { name: 'Last deployments' }).waitFor()
+  await photograph(page, 'overview-phone')
+  const width = await page.evaluate('document.documentElement.scrollWidth')
+  t.equal(width, phone.width, 'nothing sticks out at the side')
+
+  await page.goto(`${stage.url}/projects/${id}/settings`)
+  await photograph(page, 'settings-phone')
+  await page.getByRole('button', { name: 'Delete project…' }).click()
+  await page.getByLabel('Type “storefront” to confirm').fill('other')
+  await page.getByRole('button', { name: 'Delete project', exact: true }).click()
+  await page.getByText('That is not its name').waitFor()
+  await photograph(page, 'delete-phone')
+  await page.getByLabel('Type “storefront” to confirm').fill('storefront')
+  await page.getByRole('button', { name: 'Delete project', exact: true }).click()
+  await page.getByRole('heading', { name: 'No projects yet' }).waitFor()
+  t.ok(existsSync(join(stage.sites, 'storefront', 'index.html')), 'its files stay')
+
+  await page.goto(`${stage.url}/projects/proj_gone`)
+  await page.getByRole('heading', { name: 'Could not load the project' }).waitFor()
+  await page.goto(`${stage.url}/no/such/page`)
+  await page.getByRole('heading', { name: 'There is nothing here' }).waitFor()
+  const others = watch.complaints.filter(words => !/404.*\/api\//.test(words))
+  t.same(others, [], 'what is gone is all the console has to say')
+  t.same(watch.foreign, [])
+})
+
+t.test('templates write what differs, keep keyed nodes, and know no way from a value to markup', { skip }, async t => {
+  const stage = await startServer(t)
+  const { page, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
+  t.teardown(() => context.close())
+  await page.goto(stage.url)
+  t.same(await page.evaluate(`(async () => {
+    const { html, keyed, render } = await import('./dom/html.js')
+    const into = document.createElement('div')
+    const row = name => keyed(name, html\`<li>\${name}</li>\`)
+    const list = names => html\`<ul title="\${names.join()}">\${names.map(row)}</ul>!\`
+    const show = value => (render(value, into), into.textContent)
+    const seen = [show(list(['a', 'b', 'c']))]
+    const before = [...into.querySelectorAll('li')]
+    seen.push(show(list(['c', 'x', 'a'])))
+    const after = [...into.querySelectorAll('li')]
+    seen.push(after[0] === before[2] && after[2] === before[0], into.firstElementChild.title)
+    const hole = value => html\`<p>\${value}</p>\`
+    const values = ['<b>&amp;</b>', null, 0, false, ['x', null, 1], html\`<i>t</i>\${'u'}\`, 'end', []]
+    for (const value of values) seen.push(show(hole(value)))
+    seen.push(into.querySelectorAll('b, i').length)
+    const box = html => (render(html, into), into.querySelector('input'))
+    const input = on => html\`<input hidden="\${on}" .value="\${on ? 'on' : 'off'}" class="a \${on} b">\`
+    const first = box(input(true))
+    seen.push(first.hidden, first.value, first.className)
+    const second = box(input(false))
+    seen.push(second === first, second.hidden, second.value)
+    return seen
+  })()`), [
+    'abc!', 'cxa!', true, 'c,x,a',
+    '<b>&amp;</b>', '', '0', '', 'x1', 'tu', 'end', '', 0,
+    true, 'on', 'a true b', true, false, 'off'
+  ])
+})
+
+t.test('a session that ended leads to the login and back to the same place', { skip }, async t => {
+  const stage = await startServer(t)
+  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
+  t.teardown(() => context.close())
+  await page.goto(`${stage.url}/projects?q=store`)
+  await signIn(page)
+  await page.getByRole('heading', { level: 1, name: 'Projects' }).waitFor()
+  await page.evaluate('for (const key of Object.keys(sessionStorage)) sessionStorage.setItem(key, "an old token")')
+  await page.reload()
+  await page.getByText('Your session has ended').waitFor()
+  watch.complaints.splice(0)
+  await signIn(page)
+  await page.getByRole('heading', { level: 1, name: 'Projects' }).waitFor()
+  t.match(page.url(), /\/projects\?q=store$/)
+
+  await context.setOffline(true)
+  await page.getByText('Connection lost, trying again…').waitFor()
+  await page.getByRole('link', { name: 'Deployments' }).click()
+  await page.getByRole('heading', { name: 'This page could not be loaded' }).waitFor()
+  await context.setOffline(false)
+  await page.getByText('Connection lost, trying again…').waitFor({ state: 'hidden' })
+})

@@ -1,0 +1,110 @@
+import t from 'tap'
+import { parseArgs, type OperandTable, type OptionTable } from '../../lib/cli/args.js'
+import { Refusal } from '../../lib/base/refusal.js'
+
+const options: OptionTable = {
+  follow: { type: 'switch', alias: 'f', help: 'follow' },
+  timestamps: { type: 'switch', alias: 't', help: 'times' },
+  builtin: { type: 'switch', default: true, help: 'no built-in rules' },
+  token: { type: 'text', help: 'the token' },
+  message: { type: 'text', alias: 'm', help: 'what it is about' },
+  limit: { type: 'count', default: 5, minimum: 1, maximum: 50, help: 'so many' },
+  ignore: { type: 'text', repeatable: true, help: 'left out' },
+  store: { type: 'text', choices: ['global', 'local'], default: 'global', help: 'where' }
+}
+const operands: OperandTable = { first: { required: true, help: 'the first' }, second: { help: 'the second' } }
+const defaults = {
+  follow: false,
+  timestamps: false,
+  builtin: true,
+  token: undefined,
+  message: undefined,
+  limit: 5,
+  ignore: [],
+  store: 'global'
+}
+
+const good: Array<[line: string, options: object, operands?: [string, string?]]> = [
+  ['a', {}, ['a']],
+  ['a b', {}, ['a', 'b']],
+  ['a --follow', { follow: true }],
+  ['a -f', { follow: true }],
+  ['a -ft', { follow: true, timestamps: true }],
+  ['--follow=false a', { follow: false }],
+  ['--no-follow a', { follow: false }],
+  ['-f --no-follow a', { follow: false }],
+  ['--no-builtin a', { builtin: false }],
+  ['--token x a', { token: 'x' }],
+  ['--token=x a', { token: 'x' }],
+  ['--token= a', { token: '' }],
+  ['--token=x=y a', { token: 'x=y' }],
+  ['--token - a', { token: '-' }],
+  ['--token -dash a', { token: '-dash' }],
+  ['--token --other a', { token: '--other' }],
+  ['--token=--follow a', { token: '--follow' }],
+  ['--token x --token y a', { token: 'y' }],
+  ['-m text a', { message: 'text' }],
+  ['-mtext a', { message: 'text' }],
+  ['-m=text a', { message: 'text' }],
+  ['-fm text a', { follow: true, message: 'text' }],
+  ['--limit 50 a', { limit: 50 }],
+  ['--ignore x --ignore=y a', { ignore: ['x', 'y'] }],
+  ['--store local a', { store: 'local' }],
+  ['-- a --follow', {}, ['a', '--follow']],
+  ['- a', {}, ['-', 'a']]
+]
+
+for (const [line, expected, words = ['a']] of good) {
+  t.test(`parseArgs understands: ${line}`, async t => {
+    const parsed = parseArgs(line.split(' '), options, operands)
+    t.strictSame(parsed.options, { ...defaults, ...expected })
+    t.strictSame(parsed.operands, { first: words[0], second: words[1] })
+    t.notOk(parsed.wantsHelp)
+  })
+}
+
+const bad: Array<[line: string, sentence: string]> = [
+  ['', '<first> is missing: the first'],
+  ['a b c', 'unexpected word "c": only 2 words are expected'],
+  ['--folow a', 'unknown option "--folow": did you mean "--follow"?'],
+  ['--bultin a', 'unknown option "--bultin"'],
+  ['--no-bultin a', 'unknown option "--no-bultin": did you mean "--no-builtin"?'],
+  ['--helpp a', 'unknown option "--helpp": did you mean "--help"?'],
+  ['--constructor a', 'unknown option "--constructor"'],
+  ['-x a', 'unknown option "-x"'],
+  ['-fx a', 'unknown option "-x"'],
+  ['--no-token a', 'unknown option "--no-token"'],
+  ['a --token', '--token needs a value: the token'],
+  ['a -m', '--message needs a value: what it is about'],
+  ['--token --follow a', '--token needs a value: "--follow" is itself an option (write --token=--follow to mean it)'],
+  ['--token -f a', '--token needs a value: "-f" is itself an option (write --token=-f to mean it)'],
+  [
+    '--token --no-builtin a',
+    '--token needs a value: "--no-builtin" is itself an option (write --token=--no-builtin to mean it)'
+  ],
+  ['--follow=perhaps a', '--follow is a switch: "perhaps" is neither "true" nor "false"'],
+  ['--limit 0 a', '--limit cannot be "0": it is a whole number from 1 to 50'],
+  ['--limit 51 a', '--limit cannot be "51": it is a whole number from 1 to 50'],
+  ['--limit 5x a', '--limit cannot be "5x": it is a whole number from 1 to 50'],
+  ['--limit=-1 a', '--limit cannot be "-1": it is a whole number from 1 to 50'],
+  ['--store cloud a', '--store cannot be "cloud": it is one of global, local']
+]
+
+for (const [line, sentence] of bad) {
+  t.test(`parseArgs refuses: ${line}`, async t => {
+    try {
+      parseArgs(line === '' ? [] : line.split(' '), options, operands)
+      t.fail('nothing was refused')
+    } catch (error) {
+      t.type(error, Refusal)
+      t.match(error, { kind: 'usage' })
+      t.equal((error as Error).message, sentence)
+    }
+  })
+}
+
+t.test('parseArgs asks for no operand where help is wanted', async t => {
+  t.ok(parseArgs(['--help'], options, operands).wantsHelp)
+  t.ok(parseArgs(['-h'], options, operands).wantsHelp)
+  t.notOk(parseArgs(['--', '--help'], options, operands).wantsHelp)
+})

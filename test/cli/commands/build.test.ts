@@ -1,0 +1,61 @@
+import t from 'tap'
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { openArchive } from '../../../lib/archive/read.js'
+import { svc } from '../../support/svc.js'
+
+const project = {
+  'svc.config.json': JSON.stringify({ projectId: 'proj_1', outputDir: 'dist', ignore: ['*.map'] }),
+  dist: { 'index.html': '<h1>', 'app.js.map': '{}', 'debug.log': '', assets: { 'app.js': 'app()' } },
+  public: { 'other.txt': 'other' }
+}
+
+async function namesIn(path: string): Promise<string[]> {
+  const archive = await openArchive(path, { maxEntries: 100, maxExtractedBytes: 1024 * 1024 })
+  try {
+    return archive.entries
+      .filter(entry => entry.kind === 'file')
+      .map(entry => entry.path)
+      .sort()
+  } finally {
+    archive.close()
+  }
+}
+
+t.test('build packs what push would upload, without a server', async t => {
+  const cwd = t.testdir(project)
+  const { code, stdout, stderr } = await svc(['build'], { cwd })
+  t.equal(code, 0)
+  t.equal(stdout, `${join(cwd, '.deploy-archive.zip')}\n`)
+  t.match(stderr, /^Packing dist…\nPacked 2 files, /)
+  t.same(await namesIn(join(cwd, '.deploy-archive.zip')), ['assets/app.js', 'index.html'])
+})
+
+t.test('build --file, --out and --json', async t => {
+  const cwd = t.testdir(project)
+  const { stdout } = await svc(['build', '--out', 'public', '--file', 'out/site.zip', '--json'], { cwd })
+  const path = join(cwd, 'out/site.zip')
+  const bytes = readFileSync(path)
+  const sha256 = createHash('sha256').update(bytes).digest('hex')
+  t.same(JSON.parse(stdout), { path, bytes: bytes.length, files: 1, sha256 })
+  t.same(await namesIn(path), ['other.txt'])
+})
+
+t.test('build that packs nothing leaves no file, and says why', async t => {
+  const cwd = t.testdir(project)
+  t.match(await svc(['build', '--ignore', '**'], { cwd }), {
+    code: 1,
+    stdout: '',
+    stderr: /^error: there is nothing to pack/m
+  })
+  t.match(await svc(['build', '--out', 'nowhere'], { cwd }), {
+    code: 1,
+    stderr: /^error: "nowhere" could not be packed/m
+  })
+  t.same(
+    readdirSync(cwd).filter(name => name.startsWith('.deploy')),
+    []
+  )
+  t.notOk(existsSync(join(cwd, 'nowhere')))
+})

@@ -1,0 +1,53 @@
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { startServeProcess } from '../../support/serve-process.js'
+import { svc } from '../../support/svc.js'
+
+t.test('a machine where nothing is set up yet has warnings, not failures', async t => {
+  const { code, stdout } = await svc(['doctor'], { cwd: t.testdir({}) })
+  t.equal(code, 0, stdout)
+  t.match(stdout, /✔ Node\.js: v/)
+  t.match(stdout, /! Data directory: .* is not there yet\n    → "svc serve"/)
+  t.match(stdout, /! Server: not looked at: no address is configured\n    → .*--server/)
+  t.match(stdout, /, 0 failures\n$/)
+})
+
+t.test('a server, with a token, without, and with a wrong one', async t => {
+  const cwd = t.testdir({})
+  const server = await startServeProcess(t, cwd)
+  const doctor = async (...words: string[]) => {
+    const { code, stdout } = await svc(['doctor', '--json', '--server', server.url, ...words], { cwd, env: { SVC_HOME: server.home } })
+    const { ok, findings } = JSON.parse(stdout) as { ok: boolean; findings: Array<{ check: string; result: string; advice: string | null }> }
+    return { code, ok, findings, of: (check: string) => findings.find(finding => finding.check === check) }
+  }
+  const full = await doctor('--token', server.adminToken)
+  t.match(full, { ok: full.code === 0 })
+  for (const check of ['Node.js', 'Data directory', 'Global configuration', 'Server', 'Database', 'Server\'s data directory', 'Deployments']) {
+    t.match(full.of(check), { result: 'pass', advice: null }, check)
+  }
+  const probed = await doctor()
+  t.match(probed.of('Server'), { result: 'pass' })
+  t.match(probed.of('Server, in detail'), { result: 'warning', advice: /--token/ })
+  const wrong = await doctor('--token', 'wrong-token')
+  t.equal(wrong.code, 1)
+  t.match(wrong.of('Server, in detail'), { result: 'failure', advice: /--token.*reset-password/ })
+  for (const { result, advice } of wrong.findings) t.equal(advice === null, result === 'pass', 'what is not well says what to do next')
+})
+
+t.test('what fails: no server, a broken configuration, one that others can read', async t => {
+  const cwd = t.testdir({ '.svc': { 'config.json': '{"serverUrl": 1' } })
+  const file = join(cwd, '.svc/config.json')
+  chmodSync(join(cwd, '.svc'), 0o700)
+  const broken = await svc(['doctor'], { cwd })
+  t.equal(broken.code, 1)
+  t.match(broken.stdout, /✘ Global configuration: .*config\.json/)
+
+  writeFileSync(file, '{"serverUrl": "http://127.0.0.1:1"}')
+  chmodSync(file, 0o644)
+  const open = await svc(['doctor'], { cwd })
+  t.equal(open.code, 1)
+  t.match(open.stdout, /✘ Global configuration: .*other users can read it\n    → chmod 600/)
+  t.match(open.stdout, /✘ Server: .*nothing answers at .*\n    → Start the server/)
+  t.match(await svc(['doctor', '--server', 'nonsense'], { cwd }), { code: 1 })
+})

@@ -1,0 +1,113 @@
+import t from 'tap'
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { startServeProcess } from '../../support/serve-process.js'
+import { svc } from '../../support/svc.js'
+import { zipOf } from '../../support/zip.js'
+
+const json = (path: string): any => JSON.parse(readFileSync(path, 'utf8'))
+
+t.test('export and import', async t => {
+  const cwd = t.testdir({})
+  const server = await startServeProcess(t, cwd, ['--base', '/deploy'])
+  const deployPath = join(cwd, 'www')
+  const project = await server.createProject({ name: 'shop', deployPath })
+  await (await server.upload(project, { 'index.html': 'one' })).finished
+  const source = { SVC_HOME: server.home }
+  const package1 = join(cwd, 'one.zip')
+
+  await t.test('export from a running server asks it, whatever its prefix, and needs no token', async t => {
+    const { code, stdout, stderr } = await svc(['export', '--out', 'one.zip'], { cwd, env: source })
+    t.equal(code, 0, stderr)
+    t.equal(stdout, `${package1}\n`)
+    t.match(stderr, /^Exporting…\nExported 1 project, 1 deployment, 1 artifact: .* in /)
+    t.equal(statSync(package1).mode & 0o777, 0o600, 'it holds tokens')
+  })
+
+  await t.test('without --out it is named by the time; --json says what is in it', async t => {
+    const { code, stdout } = await svc(['export', '--json', '--no-include-logs', '--projects', project.id], { cwd, env: source })
+    t.equal(code, 0)
+    const manifest = JSON.parse(stdout)
+    t.match(manifest, { schemaVersion: 1, included: ['settings', 'projects', 'artifacts'], projectIds: [project.id], deploymentCount: 0 })
+    t.match(manifest.path, /svc-export-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.zip$/)
+    rmSync(manifest.path)
+  })
+
+  await t.test('export of an unknown project fails, and leaves no file', async t => {
+    const { code, stderr } = await svc(['export', '--projects', 'proj_x', '--out', 'x.zip'], { cwd, env: source })
+    t.equal(code, 1)
+    t.match(stderr, /error: Project not found/)
+    t.notOk(readdirSync(cwd).some(name => name.startsWith('x.zip')))
+  })
+
+  await t.test('import without a server opens the data directory itself', async t => {
+    rmSync(deployPath, { recursive: true })
+    const env = { SVC_HOME: join(cwd, 'other') }
+    const dry = await svc(['import', 'one.zip', '--dry-run'], { cwd, env })
+    t.equal(dry.code, 0, dry.stderr)
+    t.match(dry.stdout, /WOULD BE +CREATED +REPLACED +SKIPPED\n(.*\n)+projects +1 +0 +0\n/)
+    t.notOk(existsSync(join(env.SVC_HOME, 'config.json')))
+
+    const { code, stdout, stderr } = await svc(['import', 'one.zip', '--json'], { cwd, env })
+    t.equal(code, 0, stderr)
+    t.match(JSON.parse(stdout), { projects: { created: [project.id] }, artifacts: { created: [project.id] } })
+    t.equal(readFileSync(join(deployPath, 'index.html'), 'utf8'), 'one')
+    t.match(json(join(env.SVC_HOME, 'config.json')), {
+      serverUrl: 'http://127.0.0.1:5431',
+      projectToken: { [project.id]: project.token }
+    })
+    t.notOk(readdirSync(env.SVC_HOME).includes('svc.sock'), 'it let go of the directory')
+
+    const exported = await svc(['export', '--out', 'two.zip'], { cwd, env })
+    t.equal(exported.code, 0, exported.stderr)
+    const other = await startServeProcess(t, cwd, [], env)
+    t.match(await other.api('GET', '/api/projects'), [{ id: project.id, token: project.token, status: 'success' }])
+  })
+
+  await t.test('import into a running server keeps what it has written meanwhile', async t => {
+    const { code, stderr } = await svc(['import', 'two.zip'], { cwd, env: source })
+    t.equal(code, 0, stderr)
+    await server.changeProject(project.id, { name: 'renamed' })
+    await svc(['import', 'two.zip'], { cwd, env: source })
+    t.match(await server.api('GET', `/api/projects/${project.id}`), { name: 'renamed' })
+  })
+
+  await t.test('overwrite needs --yes, and replaces tokens in the global configuration', async t => {
+    const refused = await svc(['import', 'two.zip', '--strategy', 'overwrite'], { cwd, env: source })
+    t.equal(refused.code, 1)
+    t.match(refused.stderr, /give --yes/)
+    t.match(await server.api('GET', `/api/projects/${project.id}`), { name: 'renamed' })
+
+    const path = join(server.home, 'config.json')
+    writeFileSync(path, JSON.stringify({ ...json(path), serverUrl: 'http://elsewhere', projectToken: { [project.id]: 'stale', kept: 'k' } }))
+    const skipped = await svc(['import', 'two.zip'], { cwd, env: source })
+    t.equal(skipped.code, 0)
+    t.strictSame(json(path).projectToken, { [project.id]: 'stale', kept: 'k' })
+    const { code, stderr } = await svc(['import', 'two.zip', '--strategy', 'overwrite', '--yes', '--no-restore-artifacts'], { cwd, env: source })
+    t.equal(code, 0, stderr)
+    t.match(await server.api('GET', `/api/projects/${project.id}`), { name: 'shop' })
+    t.strictSame(json(path).projectToken, { [project.id]: project.token, kept: 'k' })
+    t.equal(json(path).serverUrl, 'http://elsewhere')
+  })
+
+  await t.test('an artifact that cannot be restored is an error that says so; its records are imported', async t => {
+    const env = { SVC_HOME: join(cwd, 'third') }
+    rmSync(deployPath, { recursive: true })
+    mkdirSync(join(deployPath, 'index.html'), { recursive: true })
+    const { code, stdout, stderr } = await svc(['import', 'one.zip'], { cwd, env })
+    t.equal(code, 1)
+    t.match(stdout, /projects +1/)
+    t.match(stderr, /error: The artifact of proj_\w+ was not restored: .*index\.html/)
+  })
+
+  await t.test('a package that is newer, or none, is refused, and nothing is written', async t => {
+    const env = { SVC_HOME: join(cwd, 'fourth') }
+    writeFileSync(join(cwd, 'newer.zip'), await zipOf({ 'svc-export/manifest.json': '{"schemaVersion":2}' }))
+    writeFileSync(join(cwd, 'none.zip'), 'text')
+    t.match(await svc(['import', 'newer.zip'], { cwd, env }), { code: 1, stderr: /its schemaVersion is 2, this svc knows 1; update svc first/ })
+    t.match(await svc(['import', 'none.zip'], { cwd, env }), { code: 1, stderr: /it is not a zip file/ })
+    t.match(await svc(['import', 'missing.zip'], { cwd, env }), { code: 2, stderr: /there is no such file/ })
+    t.match(await svc(['import', 'one.zip', '--strategy', 'replace'], { cwd, env }), { code: 2 })
+    t.notOk(existsSync(join(env.SVC_HOME, 'config.json')))
+  })
+})

@@ -1,0 +1,81 @@
+import t from 'tap'
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { svc } from '../../support/svc.js'
+import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
+
+const read = (cwd: string, path: string) => JSON.parse(readFileSync(join(cwd, path), 'utf8')) as Record<string, unknown>
+
+t.test('init writes the file from its flags, without the token', async t => {
+  const cwd = t.testdir({})
+  const words = ['init', '--project', 'proj_1', '--server', 'https://deploy.test/a/', '--out', 'dist', '--token', '-']
+  const { code, stdout, stderr } = await svc(words, { cwd, input: 'the-deploy-token\n' })
+  t.equal(code, 0)
+  t.match(stdout, /Wrote .*svc\.config\.json\n/)
+  t.match(stderr, /Next: svc push/)
+  t.strictSame(read(cwd, 'svc.config.json'), {
+    projectId: 'proj_1',
+    outputDir: 'dist',
+    serverUrl: 'https://deploy.test/a'
+  })
+  t.strictSame(read(cwd, '.svc/config.json'), { projectToken: { proj_1: 'the-deploy-token' } })
+})
+
+t.test('init --env writes the file of that environment, its token apart', async t => {
+  const cwd = t.testdir({})
+  await svc(['init', '--project', 'proj_1', '--env', 'staging', '--token', 'the-deploy-token'], { cwd })
+  t.match(read(cwd, 'svc.config.staging.json'), { projectId: 'proj_1', outputDir: './' })
+  t.strictSame(read(cwd, '.svc/config.json'), { projectToken: { 'proj_1:staging': 'the-deploy-token' } })
+})
+
+t.test('init --token-store local keeps the token in .env.local, and warns where git would take it', async t => {
+  const cwd = t.testdir({ '.git': {}, '.env.local': 'OTHER=1\n' })
+  const words = ['init', '--project', 'proj_1', '--token', 'the-deploy-token', '--token-store', 'local']
+  t.match((await svc(words, { cwd })).stderr, /add it to \.gitignore/)
+  t.equal(readFileSync(join(cwd, '.env.local'), 'utf8'), 'OTHER=1\nSVC_DEPLOY_TOKEN=the-deploy-token\n')
+  t.notOk(existsSync(join(cwd, '.svc/config.json')))
+
+  const ignored = t.testdir({ '.git': {}, '.gitignore': 'dist\n.env.local\n' })
+  t.notMatch((await svc(words, { cwd: ignored })).stderr, /gitignore/)
+  t.equal(statSync(join(ignored, '.env.local')).mode & 0o777, 0o600)
+})
+
+t.test('init leaves a file that is there alone, but for --force', async t => {
+  const cwd = t.testdir({ 'svc.config.json': '{"projectId":"proj_1","postDeploy":"mine"}' })
+  t.match(await svc(['init', '--project', 'proj_2'], { cwd }), {
+    code: 1,
+    stderr: /is there already: --force replaces it/
+  })
+  t.match(read(cwd, 'svc.config.json'), { projectId: 'proj_1' })
+  t.equal((await svc(['init', '--project', 'proj_2', '--force'], { cwd })).code, 0)
+  t.match(read(cwd, 'svc.config.json'), { projectId: 'proj_2' })
+})
+
+t.test('init asks on a terminal for what is missing, without showing the token', { skip: noTerminal }, async t => {
+  const cwd = t.testdir({})
+  const { code, text } = await svcOnTerminal(
+    ['init'],
+    [
+      { see: 'Address of the server [http://127.0.0.1:5431]: ', type: '\r' },
+      { see: 'Id of the project: ', type: 'proj_1\r' },
+      { see: 'Directory to pack [./]: ', type: 'dist\r' },
+      { see: 'Deploy token of the project (Enter: later): ', type: 'hidden-tokeX\x7fn\r' }
+    ],
+    { cwd }
+  )
+  t.equal(code, 0, text)
+  t.notMatch(text, 'hidden-token')
+  t.strictSame(read(cwd, 'svc.config.json'), {
+    projectId: 'proj_1',
+    outputDir: 'dist',
+    serverUrl: 'http://127.0.0.1:5431'
+  })
+  t.strictSame(read(cwd, '.svc/config.json'), { projectToken: { proj_1: 'hidden-token' } })
+})
+
+t.test('init writes nothing when a question is answered with Ctrl-C', { skip: noTerminal }, async t => {
+  const cwd = t.testdir({})
+  const { code } = await svcOnTerminal(['init'], [{ see: 'Address', type: '\x03' }], { cwd })
+  t.equal(code, 130)
+  t.notOk(existsSync(join(cwd, 'svc.config.json')))
+})

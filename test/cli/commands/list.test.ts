@@ -1,0 +1,64 @@
+import t from 'tap'
+import { join } from 'node:path'
+import { startServeProcess } from '../../support/serve-process.js'
+import { svc } from '../../support/svc.js'
+
+t.test('list', async t => {
+  const cwd = t.testdir({})
+  const server = await startServeProcess(t, cwd)
+  const flags = ['--server', server.url, '--token', '-']
+  const options = { cwd, input: server.adminToken }
+
+  t.match(await svc(['list', ...flags], options), { code: 0, stdout: '', stderr: /There are no projects yet/ })
+  t.strictSame(JSON.parse((await svc(['list', '--json', ...flags], options)).stdout), [])
+
+  const project = await server.createProject({ name: '漢字 shop', deployPath: join(cwd, 'www') })
+  await server.createProject({ name: 'other', deployPath: join(cwd, 'www2') })
+
+  await t.test('shows every project, aligned', async t => {
+    const { code, stdout } = await svc(['list', ...flags], options)
+    t.equal(code, 0)
+    const [head, first, second] = stdout.split('\n')
+    t.match(head, /^PROJECT +NAME +STATUS +ENV +LAST DEPLOYED +TARGET$/)
+    t.match(first, /other +idle +production/)
+    t.match(second, new RegExp(`^${project.id}  漢字 shop  idle`))
+  })
+
+  await t.test('--json masks the deploy tokens', async t => {
+    const { stdout } = await svc(['list', '--json', ...flags], options)
+    t.match(JSON.parse(stdout), [{ name: 'other' }, { id: project.id, token: `****${project.token.slice(-4)}` }])
+    t.notMatch(stdout, project.token)
+  })
+
+  await t.test('takes address and token from the environment, from .env.local, and from the global file', async t => {
+    t.equal((await svc(['list'], { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } })).code, 0)
+    const local = t.testdir({ '.env.local': `SVC_SERVER_URL=${server.url}\nSVC_TOKEN=${server.adminToken}\n` })
+    t.equal((await svc(['list'], { cwd: local })).code, 0)
+    const config = JSON.stringify({ serverUrl: server.url, token: server.adminToken })
+    const global = t.testdir({ '.svc': { 'config.json': config } })
+    t.equal((await svc(['list'], { cwd: global })).code, 0)
+  })
+
+  await t.test('says where a token that is refused came from, and does not show it', async t => {
+    const { code, stderr } = await svc(['list', '--server', server.url], { cwd, env: { SVC_TOKEN: 'a-wrong-token' } })
+    t.equal(code, 1)
+    t.match(stderr, /^error: .*\(the token came from SVC_TOKEN\)/)
+    t.notMatch(stderr, 'a-wrong-token')
+  })
+
+  await t.test('is coloured where it is asked to be', async t => {
+    t.match((await svc(['list', ...flags], { ...options, env: { FORCE_COLOR: '1' } })).stdout, '\x1b[1m')
+    t.notMatch((await svc(['list', ...flags], options)).stdout, '\x1b')
+  })
+
+  await t.test('speaks to a server behind a prefix, and tells when the prefix is missing', async t => {
+    const inner = t.testdir({})
+    const prefixed = await startServeProcess(t, inner, ['--base', 'a/b/'])
+    t.match(prefixed.url, /\/a\/b$/)
+    const env = { SVC_TOKEN: prefixed.adminToken }
+    t.equal((await svc(['list', '--server', `${prefixed.url}/`], { cwd: inner, env })).code, 0)
+    const { code, stderr } = await svc(['list', '--server', new URL(prefixed.url).origin], { cwd: inner, env })
+    t.equal(code, 1)
+    t.match(stderr, /^error: /)
+  })
+})

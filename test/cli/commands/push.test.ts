@@ -1,0 +1,290 @@
+import t, { type Test } from 'tap'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { once } from 'node:events'
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import type { Project } from '../../../lib/model/project.js'
+import { startServeProcess, type ServeProcess } from '../../support/serve-process.js'
+import { startReceiver } from '../../support/receiver.js'
+import { svc, type SvcOptions } from '../../support/svc.js'
+import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
+
+interface Stage {
+  server: ServeProcess
+  project: Project
+  /** Where the project's files are, with svc.config.json. */
+  cwd: string
+  deployPath: string
+  env: Record<string, string>
+  options: SvcOptions
+}
+
+const cwd = t.testdir({ tmp: {} })
+const started = startServeProcess(t, cwd)
+let number = 0
+
+/** A project of its own for each case, on the one server. */
+async function stage(config: object = {}): Promise<Stage> {
+  const server = await started
+  const name = `site${++number}`
+  const deployPath = join(cwd, `www${number}`)
+  const project = await server.createProject({ name, deployPath })
+  const site = join(cwd, name)
+  mkdirSync(join(site, 'assets'), { recursive: true })
+  writeFileSync(join(site, 'index.html'), '<h1>one</h1>')
+  writeFileSync(join(site, 'assets/app.js'), 'app()')
+  writeFileSync(
+    join(site, 'svc.config.json'),
+    JSON.stringify({ projectId: project.id, serverUrl: server.url, files: ['index.html', 'assets/**'], ...config })
+  )
+  const env = { SVC_DEPLOY_TOKEN: project.token, TMPDIR: join(cwd, 'tmp') }
+  return { server, project, cwd: site, deployPath, env, options: { cwd: site, env } }
+}
+
+/** Nothing of a push may stay in the temporary directory. */
+function leftBehind(): string[] {
+  return readdirSync(join(cwd, 'tmp'))
+}
+
+t.test("push packs, uploads, prints the server's lines, and says how it ended", async t => {
+  const { project, deployPath, options } = await stage({ env: { FROM_FILE: 'file', BOTH: 'file' } })
+  const words = [
+    'push',
+    '-m',
+    'New prices',
+    '--pre',
+    'echo before',
+    '--post',
+    'echo after $FROM_FILE $BOTH "$SPACED"',
+    '--set-env',
+    'BOTH=flag',
+    '--set-env',
+    'SPACED=a = b'
+  ]
+  const { code, stdout, stderr } = await svc(words, options)
+  t.equal(code, 0, stderr)
+  t.match(stdout, /^before$/m)
+  t.match(stdout, /^after file flag a = b$/m)
+  t.match(stdout, new RegExp(`✔ success: deployed to ${project.id} in [\\d.]+s \\(dep_\\w+\\)\\n$`))
+  t.match(stderr, /^Packing \.\/…\nPacked 2 files, .*\nUploading .* to http.*…\nUploaded .*\n$/)
+  t.equal(readFileSync(join(deployPath, 'index.html'), 'utf8'), '<h1>one</h1>')
+  t.notOk(existsSync(join(deployPath, 'svc.config.json')), 'only what "files" names')
+  t.match(await (await started).deployments(project.id), [
+    { status: 'success', message: 'New prices', triggerSource: 'cli' }
+  ])
+  t.same(leftBehind(), [])
+})
+
+t.test('push fails where the deployment fails', async t => {
+  const { options } = await stage()
+  const { code, stdout } = await svc(['push', '--command', 'echo oh no; exit 3'], options)
+  t.equal(code, 1)
+  t.match(stdout, /^oh no$/m)
+  t.match(stdout, /✘ failed: .*\n$/)
+})
+
+t.test('push --json prints the result on stdout, and the lines on stderr', async t => {
+  const { options } = await stage({ postDeploy: 'echo hello' })
+  const { code, stdout, stderr } = await svc(['push', '--json'], options)
+  t.equal(code, 0)
+  t.match(JSON.parse(stdout), { deployId: /^dep_/, status: 'success', duration: /s$/ })
+  t.match(stderr, /^hello$/m)
+})
+
+t.test('push --out, --ignore and --no-ignore-builtin say what is packed', async t => {
+  const { cwd, deployPath, options } = await stage({ files: [] })
+  mkdirSync(join(cwd, 'dist'))
+  for (const name of ['a.js', 'a.js.map', 'debug.log', '.well-known']) writeFileSync(join(cwd, 'dist', name), name)
+  t.equal((await svc(['push', '--out', 'dist', '--ignore', '*.map'], options)).code, 0)
+  t.same(readdirSync(deployPath).sort(), ['.well-known', 'a.js'])
+  t.equal((await svc(['push', '--out', 'dist', '--ignore', '*.map', '--no-ignore-builtin'], options)).code, 0)
+  t.same(readdirSync(deployPath).sort(), ['.well-known', 'a.js', 'debug.log'])
+})
+
+t.test('push takes the subject of the current git commit where there is no message', async t => {
+  const { cwd, project, options } = await stage()
+  try {
+    const git = (...words: string[]) =>
+      execFileSync('git', ['-c', 'user.name=A', '-c', 'user.email=a@b.test', '-c', 'commit.gpgsign=false', ...words], {
+        cwd,
+        stdio: 'ignore'
+      })
+    git('init', '-q')
+    git('add', '.')
+    git('commit', '-q', '-m', 'Lower the prices\n\nA body.')
+  } catch {
+    t.comment('skipped: git is not on this machine')
+    return
+  }
+  await svc(['push'], options)
+  await svc(['push', '-m', ''], options)
+  t.match(await (await started).deployments(project.id), [{ message: null }, { message: 'Lower the prices' }])
+})
+
+t.test('push --post-deploy-async does not wait for the script', async t => {
+  const { options } = await stage({ postDeploy: 'sleep 5' })
+  const startedAtMs = Date.now()
+  t.match(await svc(['push', '--post-deploy-async', 'true', '--json'], options), { code: 0 })
+  t.ok(Date.now() - startedAtMs < 5000)
+})
+
+t.test('push with several environments and no --env names them', async t => {
+  const { cwd, project, deployPath, options, env } = await stage()
+  writeFileSync(join(cwd, 'svc.config.staging.json'), JSON.stringify({ projectId: 'proj_unknown' }))
+  writeFileSync(join(cwd, 'svc.config.live.json'), readFileSync(join(cwd, 'svc.config.json')))
+  t.match(await svc(['push'], options), { code: 2, stdout: '', stderr: /--env.*live, staging/ })
+  t.match(await svc(['push', '--env', 'other'], options), { code: 1, stderr: /there is no svc\.config\.other\.json/ })
+  t.equal((await svc(['push', '--env', 'live'], options)).code, 0)
+  t.ok(existsSync(join(deployPath, 'index.html')))
+
+  await t.test('and asks on a terminal, where it shows bars', { skip: noTerminal }, async t => {
+    const { code, text } = await svcOnTerminal(['push'], [{ see: 'Which one: ', type: 'live\r' }], { cwd, env })
+    t.equal(code, 0, text)
+    t.match(text, /1\) svc\.config\.json\r\n {2}2\) live\r\n {2}3\) staging/)
+    t.match(text, 'Packing ./ ')
+    t.match(text, /\r\x1b\[KUploaded .* in /)
+    t.match(text, `deployed to ${project.id}`)
+    t.match(text, '\x1b[32m✔ success\x1b[39m')
+  })
+})
+
+t.test("push that is refused shows the server's sentence", async t => {
+  const { server, project, cwd, options } = await stage()
+  t.match(await svc(['push', '--token', 'wrong-token'], options), {
+    code: 1,
+    stdout: '',
+    stderr: /^error: .*\(the token came from --token\)$/m
+  })
+  const other = await server.createProject({ name: 'other', deployPath: join(cwd, '../other') })
+  t.match(await svc(['push', '--project', other.id], options), { code: 1, stderr: /^error: .*another project/m })
+  await server.api('PUT', '/api/settings', { global_deploy_token: 'a-global-deploy-token-for-1-test' })
+  t.match(
+    await svc(['push', '--project', 'proj_unknown', '--token', '-'], {
+      ...options,
+      input: 'a-global-deploy-token-for-1-test'
+    }),
+    { code: 1, stderr: /^error: Project not found/m }
+  )
+
+  await server.api('PUT', '/api/settings', { max_upload_size: '1' })
+  writeFileSync(join(cwd, 'assets/large.bin'), randomBytes(8 * 1024 * 1024))
+  const large = await svc(['push'], options)
+  t.match(large, { code: 1, stdout: '', stderr: /^error: .*1 MB/m })
+  t.notMatch(large.stderr, /EPIPE|ECONNRESET|closed the connection/)
+  const wrong = await svc(['push', '--token', 'wrong-token'], options)
+  t.match(wrong, { code: 1, stderr: /^error: .*token/m })
+  await server.api('PUT', '/api/settings', { max_upload_size: '500', global_deploy_token: '' })
+  t.same(await server.deployments(project.id), [])
+  t.same(leftBehind(), [])
+})
+
+t.test('Ctrl-C while uploading leaves nothing behind', async t => {
+  const { server, project, cwd, options } = await stage()
+  writeFileSync(join(cwd, 'assets/large.bin'), randomBytes(8 * 1024 * 1024))
+  const slow = await relay(t, server, { bytesPerSecond: 256 * 1024 })
+  const { code, stderr } = await svc(['push', '--server', slow.url], { ...options, interruptAt: /Uploading/ })
+  t.equal(code, 130)
+  t.match(stderr, /Interrupted: nothing was deployed\n$/)
+  t.same(leftBehind(), [])
+  t.same(await server.deployments(project.id), [])
+})
+
+t.test('Ctrl-C while deploying detaches, and says how to follow', async t => {
+  const { server, project, options } = await stage({ postDeploy: 'echo begun; sleep 1; echo done' })
+  const { code, stdout, stderr } = await svc(['push'], { ...options, interruptAt: /^begun$/m })
+  t.equal(code, 130)
+  t.notMatch(stdout, /^done$/m)
+  const [deployment] = await server.deployments(project.id)
+  t.match(stderr, `Detached: the deployment goes on. Follow it with: svc logs -f ${deployment?.id}\n`)
+  t.same(leftBehind(), [])
+  const followed = await svc(['logs', '-f', deployment?.id ?? ''], {
+    ...options,
+    env: { SVC_TOKEN: server.adminToken, SVC_SERVER_URL: server.url }
+  })
+  t.match(followed, { code: 0, stdout: /^done$/m })
+})
+
+t.test('push whose connection breaks while deploying goes on following, each line once', async t => {
+  const { server, project, options } = await stage({
+    postDeploy: 'for i in 1 2 3 4 5 6; do echo line $i; sleep 0.3; done'
+  })
+  const between = await relay(t, server, {})
+  let cuts = 0
+  const { code, stdout, stderr } = await svc(['push', '--server', between.url], {
+    ...options,
+    onOutput(text) {
+      if ((cuts === 0 && text.includes('line 2')) || (cuts === 1 && text.includes('line 4'))) {
+        cuts++
+        between.cut()
+      }
+    }
+  })
+  t.equal(code, 0, stderr)
+  t.equal(cuts, 2)
+  const [deployment] = await server.deployments(project.id)
+  t.match(
+    stderr,
+    `the connection broke, the deployment goes on: following it (or later: svc logs -f ${deployment?.id})`
+  )
+  t.same(
+    stdout.match(/^line \d$/gm),
+    [1, 2, 3, 4, 5, 6].map(number => `line ${number}`)
+  )
+  t.match(stdout, /✔ success/)
+})
+
+/** Stands between client and server: may be slow towards the server, and may cut every connection. */
+async function relay(
+  t: Test,
+  server: ServeProcess,
+  { bytesPerSecond = Infinity }
+): Promise<{ url: string; cut(): void }> {
+  const sockets = new Set<Socket>()
+  const listener = createServer(client => {
+    const onward = connect(Number(new URL(server.url).port), '127.0.0.1')
+    for (const socket of [client, onward]) {
+      sockets.add(socket)
+      socket
+        .on('error', () => {})
+        .on('close', () => {
+          sockets.delete(socket)
+          client.destroy()
+          onward.destroy()
+        })
+    }
+    onward.pipe(client)
+    client.on('data', chunk => {
+      onward.write(chunk)
+      if (bytesPerSecond === Infinity) return
+      client.pause()
+      setTimeout(() => client.resume(), (chunk.length / bytesPerSecond) * 1000)
+    })
+  })
+  listener.listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  t.teardown(() => {
+    listener.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  return {
+    url: `http://127.0.0.1:${(listener.address() as AddressInfo).port}`,
+    cut: () => sockets.forEach(socket => socket.destroy())
+  }
+}
+
+t.test('push reports its start where there is an endpoint, and waits for nobody there', async t => {
+  const receiver = await startReceiver(t)
+  receiver.behave('hang')
+  const { options, project } = await stage()
+  const env = { ...options.env, SVC_TELEMETRY_ENDPOINT: receiver.url }
+  let saidAtMs = 0
+  const { code } = await svc(['push'], { ...options, env, onOutput: () => void (saidAtMs = performance.now()) })
+  t.equal(code, 0)
+  t.ok(performance.now() - saidAtMs < 2_000, 'it ends with its last word')
+  t.equal(receiver.requests.length, 1)
+  const text = receiver.requests[0]?.text as string
+  t.match(JSON.parse(text), { event: 'svc.push.start', instanceId: String, os: process.platform })
+  for (const secret of [project.id, project.token, project.name]) t.notMatch(text, secret)
+})

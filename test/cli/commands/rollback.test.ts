@@ -1,0 +1,122 @@
+import t from 'tap'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Project } from '../../../lib/model/project.js'
+import { startServeProcess, type ServeProcess } from '../../support/serve-process.js'
+import { svc } from '../../support/svc.js'
+import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
+
+async function deploy(
+  server: ServeProcess,
+  project: Project,
+  text: string,
+  fields: Record<string, string> = {}
+): Promise<string> {
+  const { deployId, finished } = await server.upload(
+    project,
+    { 'a.txt': text },
+    { message: `Version ${text}`, ...fields }
+  )
+  await finished
+  return deployId
+}
+
+t.test('rollback', async t => {
+  const cwd = t.testdir({})
+  const server = await startServeProcess(t, cwd)
+  const env = { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken }
+  const options = { cwd, env }
+  let number = 0
+
+  /** A project of its own for each case, and what its file says now. */
+  async function fresh() {
+    const deployPath = join(cwd, `www${++number}`)
+    const project = await server.createProject({ name: `shop ${number}`, deployPath })
+    return { project, live: () => readFileSync(join(deployPath, 'a.txt'), 'utf8') }
+  }
+
+  await t.test('where the last deployment succeeded goes back to the one before it', async t => {
+    const { project, live } = await fresh()
+    const first = await deploy(server, project, 'one')
+    await deploy(server, project, 'two')
+    const { code, stdout, stderr } = await svc(['rollback', project.id, '--yes', '-m', 'Back'], options)
+    t.equal(code, 0, stderr)
+    t.match(stderr, `Rolling back ${project.name} to ${first} (`)
+    t.match(stdout, new RegExp(`✔ success: rolled back to ${first} in .* \\(dep_\\w+\\)\\n$`))
+    t.equal(live(), 'one')
+    t.match(await server.deployments(project.id), [
+      { triggerSource: 'rollback', rollbackOf: first, message: 'Back' },
+      {},
+      {}
+    ])
+  })
+
+  await t.test('where the last deployment failed goes back to the latest that succeeded', async t => {
+    const { project, live } = await fresh()
+    await deploy(server, project, 'one')
+    const second = await deploy(server, project, 'two')
+    await deploy(server, project, 'three', { postDeploy: 'exit 1' })
+    t.match(await svc(['rollback', project.id, '--yes'], options), {
+      code: 0,
+      stdout: new RegExp(`rolled back to ${second}`)
+    })
+    t.equal(live(), 'two')
+  })
+
+  await t.test('where there is only one deploys it again', async t => {
+    const { project } = await fresh()
+    const only = await deploy(server, project, 'one')
+    t.match(await svc(['rollback', project.id, '--yes'], options), {
+      code: 0,
+      stdout: new RegExp(`rolled back to ${only}`)
+    })
+  })
+
+  await t.test('where there is none says so', async t => {
+    const { project } = await fresh()
+    t.match(await svc(['rollback', project.id, '--yes'], options), {
+      code: 1,
+      stderr: /cannot be rolled back: nothing has been deployed yet/
+    })
+  })
+
+  await t.test('--to takes the deployment named, of the project named', async t => {
+    const { project, live } = await fresh()
+    const first = await deploy(server, project, 'one')
+    await deploy(server, project, 'two')
+    await deploy(server, project, 'three')
+    const { code, stdout, stderr } = await svc(['rollback', '--to', first, '--yes', '--json'], options)
+    t.equal(code, 0, stderr)
+    t.match(JSON.parse(stdout), { status: 'success', deployId: /^dep_/, duration: /s$/ })
+    t.equal(live(), 'one')
+    const other = await fresh()
+    t.match(await svc(['rollback', other.project.id, '--to', first, '--yes'], options), {
+      code: 1,
+      stderr: /it is a deployment of the project/
+    })
+    t.match(await svc(['rollback', '--to', 'dep_unknown', '--yes'], options), {
+      code: 1,
+      stderr: /Deployment not found/
+    })
+  })
+
+  await t.test('that fails has exit code 1', async t => {
+    const { project } = await fresh()
+    await deploy(server, project, 'one')
+    await server.changeProject(project.id, { postDeployScript: 'exit 7' })
+    t.match(await svc(['rollback', project.id, '--yes'], options), { code: 1, stdout: /✘ failed: rolled back to/ })
+  })
+
+  await t.test('asks on a terminal', { skip: noTerminal }, async t => {
+    const { project, live } = await fresh()
+    await deploy(server, project, 'one')
+    await deploy(server, project, 'two')
+    const question = { see: 'Version one") [y/N]: ' }
+    const no = await svcOnTerminal(['rollback', project.id], [{ ...question, type: '\r' }], options)
+    t.equal(no.code, 1)
+    t.equal(live(), 'two')
+    const yes = await svcOnTerminal(['rollback', project.id], [{ ...question, type: 'y\r' }], options)
+    t.equal(yes.code, 0, yes.text)
+    t.equal(live(), 'one')
+  })
+})

@@ -1,0 +1,33 @@
+import t from 'tap'
+import { checkNode, detailFindings } from '../../lib/cli/diagnosis.js'
+import type { HealthDetail } from '../../lib/system/health.js'
+
+const well: HealthDetail = {
+  version: '1', runtime: { name: 'node', version: 'v20' }, uptimeSec: 1, serverTime: '', memoryMB: { rss: 1, heapUsed: 1 },
+  db: { ok: true, latencyMs: 0.1, path: '/d' },
+  disk: { freeBytes: 1, totalBytes: 2, percentUsed: 50 },
+  kiteHome: { path: '/h', writable: true, tmpWritable: true },
+  deploy: { last5: [], successRate: null }
+}
+const failedRun = { id: 'dep_x', projectId: 'p', projectName: 'shop', status: 'failed', startTime: '', duration: '1s' } as const
+
+t.test('the Node version', async t => {
+  for (const [version, result] of [['17.9.0', 'failure'], ['18.0.0', 'pass'], ['24.1.0', 'pass']] as const) t.equal(checkNode(version).result, result, version)
+})
+
+t.test('what a server says of itself', async t => {
+  const cases: Array<[what: string, change: Partial<HealthDetail>, check: string, result: string]> = [
+    ['database', { db: { ...well.db, ok: false } }, 'Database', 'failure'],
+    ['data directory', { kiteHome: { ...well.kiteHome, writable: false } }, 'Server\'s data directory', 'failure'],
+    ['disk at 95', { disk: { ...well.disk, percentUsed: 95 } }, 'Server\'s disk', 'failure'],
+    ['disk at 85', { disk: { ...well.disk, percentUsed: 85 } }, 'Server\'s disk', 'warning'],
+    ['disk unknown', { disk: { freeBytes: null, totalBytes: null, percentUsed: null } }, 'Server\'s disk', 'pass'],
+    ['last deployment', { deploy: { last5: [failedRun], successRate: 0 } }, 'Deployments', 'warning']
+  ]
+  t.ok(detailFindings(well).every(({ result, advice }) => result === 'pass' && advice === null))
+  for (const [what, change, check, result] of cases) {
+    const finding = detailFindings({ ...well, ...change }).find(found => found.check === check)
+    t.equal(finding?.result, result, what)
+    t.equal(finding?.advice === null, result === 'pass', `${what}: says what to do`)
+  }
+})

@@ -1,0 +1,41 @@
+import t from 'tap'
+import { Refusal } from '../../lib/base/refusal.js'
+import { explainNetworkError } from '../../lib/cli/network-error.js'
+
+const attempt = { address: 'https://deploy.test/a', host: 'deploy.test', proxy: null }
+const cases: Array<[code: string, sentence: RegExp]> = [
+  ['ECONNREFUSED', /nothing answers at https:\/\/deploy\.test\/a: is the server running/],
+  ['ENOTFOUND', /there is no host named "deploy\.test"/],
+  ['EAI_AGAIN', /could not be looked up/],
+  ['ETIMEDOUT', /did not answer in time/],
+  ['ECONNRESET', /closed the connection/],
+  ['CERT_HAS_EXPIRED', /has expired/],
+  ['SELF_SIGNED_CERT_IN_CHAIN', /NODE_EXTRA_CA_CERTS/],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', /not for "deploy\.test"/],
+  ['EPROTO', /does not speak TLS on that port/],
+  ['HPE_INVALID_CONSTANT', /does not speak HTTP/]
+]
+
+for (const [code, sentence] of cases) {
+  t.test(`explainNetworkError: ${code}`, async t => {
+    const cause = Object.assign(new Error('low-level'), { code })
+    const refusal = explainNetworkError(cause, attempt)
+    t.type(refusal, Refusal)
+    t.match(refusal, { kind: 'unavailable', code: 'unreachable', message: sentence, cause })
+  })
+}
+
+t.test('explainNetworkError names the proxy that does not answer', async t => {
+  const refusal = explainNetworkError(Object.assign(new Error(), { code: 'ECONNREFUSED' }), {
+    ...attempt,
+    proxy: 'proxy:3128'
+  })
+  t.match(refusal, { message: /the proxy proxy:3128 does not answer/ })
+})
+
+t.test('explainNetworkError hands on what is no failure of the network', async t => {
+  const bug = new TypeError('a bug')
+  t.equal(explainNetworkError(bug, attempt), bug)
+  const refusal = new Refusal('invalid', 'x', 'y')
+  t.equal(explainNetworkError(refusal, attempt), refusal)
+})

@@ -1,0 +1,172 @@
+import { createHash } from 'node:crypto'
+import { execFile } from 'node:child_process'
+import { existsSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmod, readFile, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { pack, type PackOptions } from '../../lib/cli/pack.js'
+
+const run = promisify(execFile)
+const noUnzip = await run('unzip', ['-v']).then(() => false, () => 'unzip is not on this machine')
+const isWindows = process.platform === 'win32'
+
+function options(cwd: string, more: Partial<PackOptions> = {}): PackOptions {
+  return { cwd, outputDir: './', files: [], ignore: { builtin: true, project: [], cli: [] }, ...more }
+}
+
+async function names(path: string): Promise<string[]> {
+  return (await run('unzip', ['-Z1', path])).stdout.split('\n').filter(line => line !== '')
+}
+
+async function packed(cwd: string, more: Partial<PackOptions> = {}): Promise<string[]> {
+  const archive = await pack(options(cwd, more))
+  try {
+    return await names(archive.path)
+  } finally {
+    await archive.discard()
+  }
+}
+
+function leftovers(): string[] {
+  return readdirSync(tmpdir()).filter(name => name.startsWith('svc-pack-'))
+}
+
+const site = {
+  'svc.config.json': '{}',
+  '.env': 'SECRET',
+  src: { 'a.ts': '' },
+  dist: {
+    'index.html': 'hello',
+    '.htaccess': '',
+    'app.js': 'x'.repeat(5000),
+    'app.js.map': '{}',
+    'debug.log': '',
+    '.env.production': '',
+    assets: { 'a.css': '', 'b.css': '', img: { 'x.png': '' } },
+    node_modules: { m: { 'm.js': '' } },
+    empty: {}
+  }
+}
+
+t.test('which files are packed', { skip: noUnzip }, async t => {
+  const cwd = t.testdir(site)
+  const everything = ['.htaccess', 'app.js', 'app.js.map', 'assets/a.css', 'assets/b.css', 'assets/img/x.png', 'empty/', 'index.html']
+  const table: Array<[what: string, more: Partial<PackOptions>, names: string[]]> = [
+    ['everything under outputDir', {}, everything],
+    ['the same, written otherwise', { outputDir: './dist/' }, everything],
+    ['a glob of everything is filtered', { files: ['**/*'] }, everything],
+    ['a glob of the first level means what is below it too', { files: ['*'] }, everything],
+    ['the project’s ignore', { ignore: { builtin: true, project: ['*.map', 'assets'], cli: [] } }, ['.htaccess', 'app.js', 'empty/', 'index.html']],
+    ['--ignore over it', { files: ['**/*.map'], ignore: { builtin: true, project: ['*.map'], cli: ['!app.js.map'] } }, ['app.js.map']],
+    ['ignoreBuiltin', { files: ['*.log', '.env*'], ignore: { builtin: false, project: [], cli: [] } }, ['.env.production', 'debug.log']],
+    ['a named file, although a rule would leave it out', { files: ['debug.log'] }, ['debug.log']],
+    ['a named directory as it stands', { files: ['node_modules', './assets/'] },
+      ['node_modules/m/m.js', 'assets/a.css', 'assets/b.css', 'assets/img/x.png']],
+    ['named ones and globs, each once', { files: ['index.html', '*.html', 'assets/*.css', '.env.production'] },
+      ['index.html', '.env.production', 'assets/a.css', 'assets/b.css']],
+    ['a project’s rule does not touch a named file', { files: ['app.js'], ignore: { builtin: true, project: ['*'], cli: ['*'] } }, ['app.js']]
+  ]
+  for (const [what, more, expected] of table) {
+    t.strictSame(await packed(cwd, { outputDir: 'dist', ...more }), expected, what)
+  }
+  t.strictSame(await packed(cwd, { outputDir: join(cwd, 'src') }), ['a.ts'], 'an absolute outputDir')
+})
+
+t.test('a file whose name looks like a glob is meant as it stands', { skip: noUnzip || isWindows }, async t => {
+  const cwd = t.testdir({ '[id].js': '', 'i.js': '' })
+  t.strictSame(await packed(cwd, { files: ['[id].js'] }), ['[id].js'])
+  t.strictSame(await packed(cwd, { files: ['[ij].js'] }), ['i.js'])
+})
+
+t.test('what cannot be packed is refused, naming what was looked for', async t => {
+  const cwd = t.testdir({ ...site, none: {}, outside: '' })
+  const before = leftovers()
+  if (!isWindows) symlinkSync('../src', join(cwd, 'dist/leaving'))
+  const table: Array<[more: Partial<PackOptions>, code: string, sentence: RegExp]> = [
+    [{ outputDir: 'build' }, 'no_output_dir', /^"build" could not be packed: there is no directory .*build; build the project first, or set outputDir$/],
+    [{ outputDir: 'outside' }, 'no_output_dir', /it is not a directory/],
+    [{ outputDir: 'none' }, 'nothing_to_pack', /^there is nothing to pack: everything below .*none gives no file/],
+    [{ files: ['*.php', 'x/**'] }, 'nothing_to_pack', /"\*\.php", "x\/\*\*" below .*dist gives no file, after the ignore rules$/],
+    [{ files: ['empty'] }, 'nothing_to_pack', /"empty"/],
+    [{ files: ['index.html', 'indx.html'] }, 'no_such_file', /^"indx\.html" in files cannot be packed: there is no file or directory .*indx\.html$/],
+    [{ files: ['../src'] }, 'file_outside', /it must be below outputDir/],
+    [{ files: ['/etc/passwd'] }, 'file_outside', /it must be below outputDir/],
+    [{ files: ['../dist-other/*'] }, 'file_outside', /it must be below outputDir/],
+    [{ files: ['!a'] }, 'negated_file', /belongs into "ignore"/],
+    [{ files: ['{a,b}'.repeat(20)] }, 'glob_too_large', /braces/],
+    ...(isWindows ? [] : ([
+      [{ files: ['leaving'] }, 'link_leaves_root', /"leaving" could not be packed: it is a link to "\.\.\/src"/],
+      [{ files: ['leaving/a.ts'] }, 'file_outside', /a link on its way leaves outputDir/]
+    ] as Array<[Partial<PackOptions>, string, RegExp]>))
+  ]
+  for (const [more, code, message] of table) {
+    await t.rejects(pack(options(cwd, { outputDir: 'dist', ...more })), { code, message }, code)
+  }
+  t.strictSame(leftovers().filter(name => !before.includes(name)).filter(name => existsSync(join(tmpdir(), name, 'archive.zip.part'))), [])
+})
+
+t.test('the archive: where it is, what it says of itself', async t => {
+  const cwd = t.testdir(site)
+  const seen: Array<[bytes: number, total: number]> = []
+  const archive = await pack(options(cwd, { outputDir: 'dist', onProgress: ({ bytes, totalBytes }) => seen.push([bytes, totalBytes]) }))
+  const bytes = await readFile(archive.path)
+  t.match(archive, { files: 7, sourceBytes: 5007, bytes: bytes.length, warnings: [] })
+  t.equal(archive.sha256, createHash('sha256').update(bytes).digest('hex'))
+  t.strictSame(seen.at(-1), [5007, 5007])
+  if (!isWindows) t.equal((await stat(archive.path)).mode & 0o777, 0o600, 'it may hold secrets')
+  if (!isWindows) t.equal((await stat(dirname(archive.path))).mode & 0o777, 0o700)
+  await archive.discard()
+  t.notOk(existsSync(dirname(archive.path)))
+})
+
+t.test('written into the packed directory, it does not pack itself', { skip: noUnzip }, async t => {
+  const cwd = t.testdir({ a: 'x' })
+  const archivePath = join(cwd, 'out', 'site.zip')
+  for (let round = 0; round < 2; round++) {
+    const archive = await pack(options(cwd, { archivePath }))
+    t.equal(archive.path.endsWith(join('out', 'site.zip')), true)
+    t.strictSame((await names(archivePath)).filter(name => !name.endsWith('/')), ['a'], `round ${round}`)
+    await archive.discard()
+    t.strictSame(readdirSync(join(cwd, 'out')), ['site.zip'], 'kept, and alone')
+  }
+  await t.rejects(pack(options(cwd, { archivePath, files: ['none/*'] })), { code: 'nothing_to_pack' })
+  t.strictSame(await names(archivePath).then(all => all.filter(name => !name.endsWith('/'))), ['a'], 'a failure leaves the old one')
+})
+
+t.test('a glob that matches nothing beside others that do is warned about', async t => {
+  const archive = await pack(options(t.testdir(site), { outputDir: 'dist', files: ['index.html', '*.php'] }))
+  t.strictSame(archive.warnings, ['"*.php" in files matches nothing that is packed'])
+  await archive.discard()
+})
+
+t.test('aborted, or failing half-way: nothing is left behind', async t => {
+  const cwd = t.testdir({ in: {}, out: {} })
+  for (let i = 0; i < 40; i++) writeFileSync(join(cwd, 'in', `f${i}`), Buffer.alloc(200_000, i))
+  const archivePath = join(cwd, 'out', 'x.zip')
+  const reason = new Error('enough')
+  const control = new AbortController()
+  const aborted = pack(options(cwd, { outputDir: 'in', archivePath, signal: control.signal, onProgress: () => control.abort(reason) }))
+  await t.rejects(aborted, reason)
+  await t.rejects(pack(options(cwd, { outputDir: 'in', archivePath, signal: AbortSignal.abort(reason) })), reason)
+  t.strictSame(readdirSync(join(cwd, 'out')), [])
+})
+
+t.test('a full disk is refused by name', { skip: !existsSync('/dev/full') && 'there is no /dev/full' }, async t => {
+  const cwd = t.testdir({ in: { a: 'x' }, out: {} })
+  symlinkSync('/dev/full', join(cwd, 'out/x.zip.part'))
+  const archivePath = join(cwd, 'out/x.zip')
+  await t.rejects(pack(options(cwd, { outputDir: 'in', archivePath })), { code: 'disk_full', message: /the disk that holds ".*out" is full/ })
+  t.strictSame(readdirSync(join(cwd, 'out')), [])
+})
+
+t.test('executable bits survive', { skip: noUnzip || isWindows }, async t => {
+  const cwd = t.testdir({ 'run.sh': '', 'plain.txt': '' })
+  await chmod(join(cwd, 'run.sh'), 0o755)
+  const archive = await pack(options(cwd))
+  const { stdout } = await run('unzip', ['-Z', archive.path])
+  t.match(stdout, /^-rwxr-xr-x.* run\.sh$/m)
+  t.match(stdout, /^-rw-r--r--.* plain\.txt$/m)
+  await archive.discard()
+})

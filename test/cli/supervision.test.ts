@@ -1,0 +1,85 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { systemClock } from '../../lib/base/clock.js'
+import { createPm2 } from '../../lib/system/pm2.js'
+import { findPm2 } from '../../lib/system/pm2-program.js'
+import { realPm2 } from '../support/pm2.js'
+import { svc } from '../support/svc.js'
+
+t.test('without pm2 there is a hint', { skip: (await findPm2({ PATH: '' })) !== null && 'pm2 is installed on this machine' }, async t => {
+  for (const words of [['serve', '--pm2'], ['serve', '--pm2', 'stop']]) {
+    t.match(await svc(words, { cwd: t.testdir({}), env: { PATH: '/nowhere' } }), { code: 1, stdout: '', stderr: /npm install -g pm2/ })
+  }
+})
+
+t.test('"stop" goes with --pm2 only', async t => {
+  t.match(await svc(['serve', 'stop'], { cwd: t.testdir({}) }), { code: 2, stderr: /unexpected word "stop"/ })
+  t.match(await svc(['serve', '--pm2', 'start'], { cwd: t.testdir({}) }), { code: 2, stderr: /unexpected word "start"/ })
+})
+
+const pm2 = await realPm2(t)
+
+t.test('with the real pm2', { skip: pm2 === null && 'npm could not install pm2' }, async t => {
+  if (pm2 === null) return
+  const cwd = t.testdir({ 'app.cjs': 'setInterval(() => {}, 1000)' })
+  const run = (...words: string[]) => svc(words, { cwd, env: pm2.env })
+  const files = join(cwd, '.svc/pm2')
+  const list = () => createPm2({ clock: systemClock, environment: { ...process.env, ...pm2.env } })
+  const server = async () => {
+    const listing = await list().list()
+    return listing.outcome === 'listed' ? listing.processes.filter(({ name }) => name === 'svc-server') : listing
+  }
+
+  t.test('serve --pm2 starts the server, and says where it is', async t => {
+    const { code, stdout, stderr } = await run('serve', '--pm2', '--port', '0', '--base', 'x')
+    t.equal(code, 0, stderr)
+    const url = /listens on (http:\S+),/.exec(stdout)?.[1] as string
+    const token = /^Admin token: (\S+)$/m.exec(stdout)?.[1] as string
+    t.equal((await fetch(`${url}api/health`)).status, 200)
+    const asAdmin = { headers: { authorization: `Bearer ${token}` } }
+    t.equal((await fetch(`${url}api/health/detail`, asAdmin)).status, 200)
+    t.match(await (await fetch(`${url}api/pm2/apps`, asAdmin)).json(), { apps: [{ name: 'svc-server', status: 'online' }] })
+    t.notMatch(readFileSync(join(files, 'out.log'), 'utf8'), token, 'the token is in no log')
+    t.ok(existsSync(join(files, 'error.log')))
+    t.equal(statSync(join(files, 'ecosystem.config.cjs')).mode & 0o077, 0)
+    const { apps } = createRequire(import.meta.url)(join(files, 'ecosystem.config.cjs')) as { apps: object[] }
+    t.match(apps, [{ name: 'svc-server', exec_mode: 'fork', max_restarts: 5, min_uptime: '10s', out_file: join(files, 'out.log') }])
+    t.match(await server(), [{ status: 'online', execMode: 'fork_mode' }])
+  })
+
+  t.test('again: the old instance is deleted first', async t => {
+    const [before] = (await server()) as Array<{ pid: number }>
+    t.match(await run('serve', '--pm2', '--port', '0'), { code: 0 })
+    const after = (await server()) as Array<{ pid: number }>
+    t.equal(after.length, 1)
+    t.not(after[0]?.pid, before?.pid)
+  })
+
+  t.test('a cluster is seen as one application', async t => {
+    pm2.run('start', join(cwd, 'app.cjs'), '--name', 'shop', '-i', '2')
+    await sleep(500)
+    t.match(await list().binding('shop'), {
+      bound: true, found: true, name: 'shop', status: 'online', execMode: 'cluster_mode', instances: 2, pid: Number,
+      memoryBytes: Number, errorLogPath: /shop-error/, outLogPath: /shop-out/, createdAt: Number
+    })
+    t.same(await list().binding('gone'), { bound: true, found: false, name: 'gone' })
+    pm2.run('stop', 'shop')
+    t.match(await list().binding('shop'), { status: 'stopped', uptimeMs: 0, pid: null })
+  })
+
+  t.test('--pm2 stop removes it, and again is fine', async t => {
+    t.match(await run('serve', '--pm2', 'stop'), { code: 0, stdout: /was stopped/ })
+    t.same(await server(), [])
+    t.match(await run('serve', '--pm2', 'stop'), { code: 0, stderr: /no svc-server/ })
+  })
+
+  t.test('a server that cannot start says why', async t => {
+    writeFileSync(join(cwd, '.svc/svc.db'), 'no database')
+    const { code, stderr } = await run('serve', '--pm2', '--port', '0')
+    t.equal(code, 1)
+    t.match(stderr, /did not come up under pm2: .*svc\.db/s)
+  })
+})

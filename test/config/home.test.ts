@@ -1,0 +1,101 @@
+import { chmod, readdir, readFile, stat, symlink, lstat, utimes, writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { locateHome, openHome, readConfig, writeConfig } from '../../lib/config/home.js'
+
+const noModes = process.platform === 'win32' ? 'Windows has no permission bits' : false
+const root = process.getuid?.() === 0 ? 'root may write everywhere' : noModes
+
+t.test('where the data directory is', t => {
+  t.equal(locateHome({}).directory, join(homedir(), '.svc'))
+  t.equal(locateHome({ SVC_HOME: '' }).directory, join(homedir(), '.svc'))
+  t.equal(locateHome({ SVC_HOME: '~/x' }).directory, join(homedir(), 'x'))
+  t.equal(locateHome({ SVC_HOME: 'x/y' }, '/a').directory, '/a/x/y')
+  t.strictSame(locateHome({ SVC_HOME: '/srv/svc/' }), {
+    directory: '/srv/svc',
+    configFile: '/srv/svc/config.json',
+    database: '/srv/svc/svc.db',
+    deployments: '/srv/svc/deployments',
+    tmp: '/srv/svc/tmp'
+  })
+  t.end()
+})
+
+t.test('it is created for its owner only', { skip: noModes }, async t => {
+  const home = await openHome({ SVC_HOME: 'a/b' }, t.testdir({}))
+  for (const directory of [home.directory, home.deployments, home.tmp]) {
+    t.equal((await stat(directory)).mode & 0o777, 0o700, directory)
+  }
+  await openHome({ SVC_HOME: home.directory })
+})
+
+t.test('one that cannot be used is refused with its cause', async t => {
+  const directory = t.testdir({ file: '', closed: {} })
+  await t.rejects(openHome({ SVC_HOME: 'file' }, directory), { code: 'home_not_a_directory', message: /it is a file; choose another with SVC_HOME/ })
+  await t.rejects(openHome({ SVC_HOME: 'file/x' }, directory), { code: 'home_not_a_directory', message: /"[^"]*file" is a file/ })
+  await t.test('not writable', { skip: root }, async t => {
+    await chmod(join(directory, 'closed'), 0o500)
+    t.teardown(() => chmod(join(directory, 'closed'), 0o700))
+    await t.rejects(openHome({ SVC_HOME: 'closed' }, directory), { code: 'home_not_writable' })
+    await t.rejects(openHome({ SVC_HOME: 'closed/x' }, directory), { code: 'home_not_writable', message: /may not create it/ })
+  })
+})
+
+t.test('config.json: absent it is empty; written it is the owner’s alone, unknown keys and all', async t => {
+  const home = locateHome({ SVC_HOME: join(t.testdir({}), 'home') })
+  t.strictSame(await readConfig(home), {})
+  await writeConfig(home, config => void (config.serverUrl = 'http://a'))
+  await writeFile(home.configFile, JSON.stringify({ later: [1], serverUrl: 'http://a', token: 'x' }))
+  t.strictSame(
+    await writeConfig(home, config => {
+      config.token = undefined
+      config.projectToken = { ...config.projectToken, 'p:e': 't' }
+    }),
+    { later: [1], serverUrl: 'http://a', token: undefined, projectToken: { 'p:e': 't' } }
+  )
+  t.equal(await readFile(home.configFile, 'utf8'), '{\n  "later": [\n    1\n  ],\n  "serverUrl": "http://a",\n  "projectToken": {\n    "p:e": "t"\n  }\n}\n')
+  if (!noModes) t.equal((await stat(home.configFile)).mode & 0o777, 0o600)
+  t.strictSame(await readdir(home.directory), ['config.json'], 'nothing is left beside it')
+})
+
+t.test('a broken config.json is refused by name and line, and never overwritten', async t => {
+  const directory = t.testdir({ 'config.json': '{\n  "token": x\n}' })
+  const home = locateHome({ SVC_HOME: directory })
+  const refused = { code: 'broken_config', message: /config\.json could not be read: line 2, column 12: "x"/ }
+  await t.rejects(readConfig(home), refused)
+  await t.rejects(writeConfig(home, config => void (config.token = 'y')), refused)
+  t.equal(await readFile(home.configFile, 'utf8'), '{\n  "token": x\n}')
+  t.strictSame(await readdir(directory), ['config.json'])
+})
+
+t.test('a key of the wrong type is named', async t => {
+  const table: Array<[json: string, sentence: RegExp]> = [
+    ['{"token": 1}', /"token" must be a text/],
+    ['{"projectToken": {"a": 1}}', /"projectToken" must be an object of texts/],
+    ['{"projectToken": []}', /"projectToken" must be an object of texts/],
+    ['{"telemetryEnabled": "no"}', /"telemetryEnabled" must be true or false/]
+  ]
+  for (const [json, sentence] of table) {
+    const home = locateHome({ SVC_HOME: t.testdir({ 'config.json': json }) })
+    await t.rejects(readConfig(home), { code: 'broken_config', message: sentence }, json)
+  }
+  await t.rejects(readConfig(locateHome({ SVC_HOME: t.testdir({ 'config.json': {} }) })), { code: 'config_unreadable' })
+})
+
+t.test('writers at the same moment lose nothing, and a lock left behind is passed', async t => {
+  const home = locateHome({ SVC_HOME: t.testdir({ 'config.json': '{"n": 0}', 'config.json.lock': '' }) })
+  await utimes(`${home.configFile}.lock`, 0, 0)
+  const add = (): Promise<unknown> => writeConfig(home, config => void (config['n'] = (config['n'] as number) + 1))
+  await Promise.all(Array.from({ length: 20 }, add))
+  t.strictSame(await readConfig(home), { n: 20 })
+})
+
+t.test('a linked config.json stays a link', { skip: noModes }, async t => {
+  const directory = t.testdir({ home: {}, dotfiles: { 'svc.json': '{}' } })
+  const home = locateHome({ SVC_HOME: join(directory, 'home') })
+  await symlink('../dotfiles/svc.json', home.configFile)
+  await writeConfig(home, config => void (config.serverUrl = 'http://b'))
+  t.ok((await lstat(home.configFile)).isSymbolicLink())
+  t.strictSame(JSON.parse(await readFile(join(directory, 'dotfiles/svc.json'), 'utf8')), { serverUrl: 'http://b' })
+})

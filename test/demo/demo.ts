@@ -1,0 +1,115 @@
+/**
+ * `make demo`: the real commands against a real server on a throw-away data directory. Serves until Ctrl-C on a
+ * terminal; elsewhere it ends after the last step.
+ */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const top = fileURLToPath(new URL('../../../', import.meta.url))
+const stage = mkdtempSync(join(tmpdir(), 'svc-demo-'))
+const workshop = join(stage, 'storefront')
+const site = join(workshop, 'dist')
+const target = join(stage, 'www')
+const environment = { ...process.env, SVC_HOME: join(stage, 'home') }
+
+function say(text: string): void {
+  process.stdout.write(`\n\x1b[1m${text}\x1b[0m\n`)
+}
+
+/** Starts the server on a free port; resolves once it has said where it listens. */
+function serve(): Promise<{ server: ChildProcess; address: string; token: string }> {
+  say('$ svc serve --port 0')
+  const server = spawn(process.execPath, [join(top, 'bin/svc.js'), 'serve', '--port', '0'], {
+    cwd: stage,
+    env: environment,
+    stdio: ['ignore', 'pipe', 'inherit']
+  })
+  let text = ''
+  return new Promise((resolve, reject) => {
+    server.once('exit', code => reject(new Error(`svc serve ended with ${code}`)))
+    server.stdout.on('data', (bytes: Buffer) => {
+      process.stdout.write(bytes)
+      text += bytes.toString()
+      const address = /https?:\/\/[\w.:[\]]+/.exec(text)?.[0]
+      const token = /Admin token: (\S+)/.exec(text)?.[1]
+      if (address && token && /Data directory: .*\n/.test(text)) resolve({ server, address, token })
+    })
+  })
+}
+
+/** Runs one command as a user would type it; `secrets` go in through the environment. */
+async function svc(words: string[], secrets: Record<string, string> = {}): Promise<void> {
+  say(`$ svc ${words.map(word => (/[^\w./:=-]/.test(word) ? `"${word}"` : word)).join(' ')}`)
+  const child = spawn(process.execPath, [join(top, 'bin/svc.js'), ...words], {
+    cwd: workshop,
+    env: { ...environment, ...secrets },
+    stdio: ['ignore', 'inherit', 'inherit']
+  })
+  const code = await new Promise(resolve => child.once('exit', resolve))
+  if (code !== 0) throw new Error(`svc ${words[0]} ended with ${code}`)
+}
+
+async function createProject(address: string, token: string): Promise<{ id: string; token: string }> {
+  say('Creating the project "Harbour Books"')
+  const response = await fetch(`${address}/api/projects`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'Harbour Books', deployPath: target })
+  })
+  const answer = (await response.json()) as { project: { id: string; token: string }; error?: string }
+  if (!response.ok) throw new Error(answer.error)
+  process.stdout.write(`${answer.project.id} → ${target}\n`)
+  return answer.project
+}
+
+function showPage(): void {
+  const heading = /<h1>(.*)<\/h1>/.exec(readFileSync(join(target, 'index.html'), 'utf8'))?.[1]
+  process.stdout.write(`\nThe page now says: ${heading}\n`)
+}
+
+async function play(address: string, token: string): Promise<void> {
+  const project = await createProject(address, token)
+  cpSync(join(top, 'test/demo/site'), site, { recursive: true })
+  const deployToken = { SVC_DEPLOY_TOKEN: project.token }
+
+  await svc(['init', '--project', project.id, '--server', address, '--out', 'dist'])
+  await svc(['push', '-m', 'First version'], deployToken)
+  showPage()
+
+  const page = join(site, 'index.html')
+  writeFileSync(page, readFileSync(page, 'utf8').replaceAll('Harbour Books', 'Harbor Boks'))
+  await svc(['push', '-m', 'A new spelling', '--post', 'ls -l'], deployToken)
+  showPage()
+
+  say('That was a mistake: back to the first version')
+  const first = await firstDeployment(address, token)
+  await svc(['rollback', '--to', first, '--yes'], { SVC_TOKEN: token })
+  showPage()
+  await svc(['status'], { SVC_TOKEN: token })
+}
+
+async function firstDeployment(address: string, token: string): Promise<string> {
+  const response = await fetch(`${address}/api/logs`, { headers: { authorization: `Bearer ${token}` } })
+  const records = (await response.json()) as Array<{ id: string }>
+  return records.at(-1)?.id ?? ''
+}
+
+const { server, address, token } = await serve()
+const ended = new Promise(resolve => server.removeAllListeners('exit').once('exit', resolve))
+try {
+  await play(address, token)
+  say(`The panel: ${address}/`)
+  process.stdout.write(`Admin token: ${token}\n`)
+  if (process.stdout.isTTY) {
+    process.stdout.write('Ctrl-C stops the server and removes everything it wrote.\n')
+    process.on('SIGINT', () => undefined)
+    await ended
+  }
+} finally {
+  server.kill('SIGTERM')
+  await ended
+  rmSync(stage, { recursive: true, force: true })
+}

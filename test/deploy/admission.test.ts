@@ -1,0 +1,82 @@
+import t from 'tap'
+import { existsSync } from 'node:fs'
+import { readdir, rm } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import { createFiles } from '../../lib/deploy/files.js'
+import { deleteDeploymentsOf } from '../../lib/store/tables/deployments.js'
+import { deleteProject } from '../../lib/store/tables/projects.js'
+import { admin, deployStage, never } from '../support/deploy-stage.js'
+import { zipOf } from '../support/zips.js'
+
+const limitBytes = 1024 * 1024
+
+t.test('the archive is kept, and the record there, before any script runs', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ preDeployScript: 'exec sleep 9' })
+  const run = await stage.push(project, { 'a.txt': '1' }, { message: 'x'.repeat(600) })
+  const row = stage.row(run.deployId)
+  t.match(
+    row,
+    { projectName: 'Shop', env: 'production', hasArtifact: true, archiveSha256: /^[0-9a-f]{64}$/, endTime: null }
+  )
+  t.equal(row.message?.length, 500)
+  t.ok(existsSync(createFiles(stage.home).archive(run.deployId)))
+  t.ok(stage.deployer.hasRunning(project.id))
+  t.match(stage.audits, [{ action: 'deployment.upload', actor: admin, projectId: project.id, target: run.deployId }])
+})
+
+t.test('what is refused leaves nothing behind', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ allowClientScripts: false })
+  const cases = [
+    { request: { projectId: 'proj_none' }, error: { code: 'not_found' } },
+    { request: { projectId: project.id, postDeploy: 'rm -rf /' }, error: { code: 'client_scripts_off' } }
+  ]
+  for (const { request, error } of cases) {
+    const received = await stage.deployer.receive(
+      Readable.from([await zipOf({ a: '1' })]),
+      { limitBytes, signal: never }
+    )
+    await t.rejects(stage.deployer.deploy(received, { env: {}, actor: admin, ...request }), error as object as Error)
+    t.strictSame(await readdir(stage.home.tmp), [])
+    t.strictSame(await readdir(stage.home.deployments), [])
+  }
+  t.strictSame(stage.audits, [])
+  t.throws(() => stage.deployer.checkClientScripts(project.id, { preDeploy: 'x' }), { code: 'client_scripts_off' })
+  t.throws(() => stage.deployer.checkClientScripts('proj_none', {}), { code: 'not_found' })
+  t.doesNotThrow(() => stage.deployer.checkClientScripts(project.id, {}))
+  stage.values.allow_client_scripts = false
+  const other = await stage.addProject()
+  t.throws(() => stage.deployer.checkClientScripts(other.id, { preDeploy: 'x' }), { code: 'client_scripts_off' })
+})
+
+t.test('an upload that vanished, and a project that did, leave nothing behind', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  const receive = async () => stage.deployer.receive(
+    Readable.from([await zipOf({ a: '1' })]),
+    { limitBytes, signal: never }
+  )
+  const gone = await receive()
+  await rm(gone.path)
+  await t.rejects(stage.deployer.deploy(gone, { projectId: project.id, env: {}, actor: admin }), { code: 'ENOENT' })
+
+  const received = await receive()
+  const deploying = stage.deployer.deploy(received, { projectId: project.id, env: {}, actor: admin })
+  await stage.store.write(tx => {
+    deleteDeploymentsOf(tx, project.id)
+    deleteProject(tx, project.id)
+  })
+  await t.rejects(deploying, { code: 'not_found' })
+  t.notOk(stage.deployer.hasRunning(project.id))
+  t.strictSame(await readdir(stage.home.tmp), [])
+  t.strictSame(await readdir(stage.home.deployments), [])
+})
+
+t.test('whoever deletes a project inside a transaction sees what is running', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ preDeployScript: 'exec sleep 9' })
+  const pushing = stage.push(project, { a: '1' })
+  const seen = await pushing.then(() => stage.store.write(() => stage.deployer.hasRunning(project.id)))
+  t.equal(seen, true)
+})

@@ -1,0 +1,116 @@
+import t from 'tap'
+import { existsSync } from 'node:fs'
+import { readFile, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { admin, deployStage, type DeployStage } from '../support/deploy-stage.js'
+import { isRunning } from '../support/processes.js'
+
+/** Waits until a deployment is in a step. */
+async function inStep(stage: DeployStage, deployId: string, name: string): Promise<void> {
+  for (const deadline = Date.now() + 5000; Date.now() < deadline; await sleep(5)) {
+    if (stage.row(deployId).steps.at(-1)?.name === name) return
+  }
+  throw new Error(`Deployment ${deployId} never came to ${name}`)
+}
+
+t.test('cancelled in its step: the script and all it started are stopped, the target is as it was', async t => {
+  for (const step of ['preDeploy', 'postDeploy'] as const) {
+    const stage = await deployStage(t)
+    const script = 'echo begun; sleep 60 & echo $! > pid; wait'
+    const project = await stage.addProject({ [`${step}Script`]: script })
+    const run = await stage.push(project, { 'a.txt': '1' })
+    await inStep(stage, run.deployId, step)
+    while (!existsSync(join(project.deployPath, 'pid'))) await sleep(5)
+    const row = await stage.deployer.cancel(run.deployId, admin)
+    t.match(row, { status: 'failed', errorMessage: 'Cancelled by admin' }, step)
+    t.strictSame(
+      row.steps.slice(-2).map(({ name, status }) => `${name} ${status}`),
+      [`${step} failed`, 'cleanup success']
+    )
+    t.strictSame(await run.finished, row)
+    await sleep(10)
+    const pid = Number(await readFile(join(project.deployPath, 'pid'), 'utf8'))
+    t.notOk(isRunning(pid))
+    t.equal(existsSync(join(project.deployPath, 'a.txt')), step === 'postDeploy')
+    t.match(await stage.output(run.deployId), /✗ failed after .*: Cancelled by admin\n$/)
+    t.match(stage.audits.at(-1), { action: 'deployment.cancel', actor: admin, target: run.deployId })
+    t.match(stage.notices, [{ trigger: 'cli', event: 'deploy_failure', errorMessage: 'Cancelled by admin' }])
+    t.strictSame(await readdir(stage.home.tmp), [])
+  }
+})
+
+t.test('cancelled while it extracts', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  const files = Object.fromEntries(Array.from({ length: 3000 }, (_, index) => [`f${index}`, `${index}`]))
+  const run = await stage.push(project, files)
+  await inStep(stage, run.deployId, 'extract')
+  const row = await stage.deployer.cancel(run.deployId, admin).catch((error: Error) => error)
+  if (row instanceof Error) return t.comment('it was faster than the cancellation')
+  t.match(row, { status: 'failed', errorMessage: 'Cancelled by admin' })
+  t.strictSame(await readdir(project.deployPath), [])
+})
+
+t.test('cancelled in the queue: it never runs, the others do', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ preDeployScript: 'exec sleep 9' })
+  const first = await stage.push(project, { 'a.txt': '1' })
+  const second = await stage.push(project, { 'b.txt': '2' })
+  const third = await stage.push(project, { 'c.txt': '3' })
+  t.equal(stage.row(second.deployId).status, 'queued')
+  const row = await stage.deployer.cancel(second.deployId, admin)
+  t.match(row, { status: 'failed', errorMessage: 'Cancelled by admin', steps: [{ name: 'store' }], hasArtifact: true })
+  t.match(
+    await stage.output(second.deployId),
+    /→ waits for its turn: 1 of the same project before it\n✗ failed after .*: Cancelled by admin\n$/
+  )
+  await stage.change(project, { preDeployScript: '' })
+  await inStep(stage, first.deployId, 'preDeploy')
+  await stage.deployer.cancel(first.deployId, admin)
+  t.equal((await third.finished).status, 'success')
+  t.match(
+    await stage.output(third.deployId),
+    /→ waits for its turn: 2 of the same project before it\n→ its turn came after \d/
+  )
+  t.strictSame(await readdir(project.deployPath), ['c.txt'])
+  t.strictSame(await readdir(stage.home.tmp), [])
+})
+
+t.test('what is over cannot be cancelled, what goes on cannot be marked', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  const row = await stage.deploy(project, { 'a.txt': '1' })
+  await t.rejects(stage.deployer.cancel(row.id, admin), { code: 'already_finished' })
+  await t.rejects(stage.deployer.cancel('dep_none', admin), { code: 'not_found' })
+  await t.rejects(stage.deployer.mark('dep_none', 'failed', admin), { code: 'not_found' })
+  await stage.change(project, { preDeployScript: 'exec sleep 9' })
+  const run = await stage.push(project, { 'a.txt': '1' })
+  const queued = await stage.push(project, { 'a.txt': '1' })
+  await t.rejects(stage.deployer.mark(run.deployId, 'success', admin), { code: 'not_finished' })
+  await t.rejects(stage.deployer.mark(queued.deployId, 'success', admin), { code: 'not_finished', message: /queued/ })
+})
+
+t.test('a finished one can be marked, and everybody learns of it', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  const { id } = await stage.deploy(project, { 'a.txt': '1' })
+  const cases = [
+    { to: 'failed', from: 'success', errorMessage: 'Marked as failed by admin', event: 'deploy_failure' },
+    { to: 'failed', from: 'failed', errorMessage: 'Marked as failed by admin', event: 'deploy_failure' },
+    { to: 'success', from: 'failed', errorMessage: null, event: 'deploy_success' },
+    { to: 'success', from: 'success', errorMessage: null, event: 'deploy_success' }
+  ] as const
+  for (const { to, from, errorMessage, event } of cases) {
+    const row = await stage.deployer.mark(id, to, admin)
+    t.match(row, { status: to, errorMessage })
+    t.strictSame(stage.row(id), row)
+    t.match(stage.notices.at(-1), { trigger: 'manual', event, errorMessage, deployment: { id, status: to } })
+    t.match(
+      stage.audits.at(-1),
+      { action: 'deployment.mark_status', actor: admin, target: id, detail: `${from} → ${to}` }
+    )
+    const { text } = await stage.deployer.readOutput(id)
+    t.ok(text.endsWith(`→ Marked as ${to} by admin (it was ${from})\n`))
+  }
+})

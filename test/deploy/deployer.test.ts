@@ -1,0 +1,149 @@
+import t from 'tap'
+import { readFile, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FollowedLine } from '../../lib/deploy/deployer.js'
+import { listDeployments } from '../../lib/store/tables/deployments.js'
+import { admin, deployStage, never } from '../support/deploy-stage.js'
+
+t.test('eighty deployments to ten projects: all recorded, none mixed, in order', async t => {
+  const stage = await deployStage(t)
+  stage.values.keep_archives = 3
+  const names = Array.from({ length: 10 }, (_, index) => `p${index}`)
+  const projects = await Promise.all(names.map(name => stage.addProject({ name })))
+  const preDeploy = 'echo "$SVC_PROJECT_NAME $NUMBER"; exit "$CODE"'
+  // Every other one of a project fails, so failures get their chance to mix in. Two hundred come in over HTTP in
+  // faults/parallel-uploads.
+  const wanted = (number: number): 'success' | 'failed' => (Math.floor(number / 10) % 2 === 0 ? 'success' : 'failed')
+  const runs = await Promise.all(
+    Array.from({ length: 80 }, async (_, number) => {
+      const project = projects[number % 10] as (typeof projects)[number]
+      const files = { [`only-${project.name}.txt`]: '', 'number.txt': String(number) }
+      const env = { NUMBER: String(number), CODE: wanted(number) === 'success' ? '0' : '1' }
+      const run = await stage.push(project, files, { preDeploy, env, message: String(number) })
+      return { project, number, row: await run.finished }
+    })
+  )
+  t.equal(new Set(runs.map(({ row }) => row.id)).size, 80)
+  const others = runs.filter(({ row, number }) => row.status !== wanted(number))
+  t.strictSame(others.map(({ row }) => [row.status, row.errorMessage, row.steps]), [])
+  const outputs = await Promise.all(runs.map(({ row }) => stage.output(row.id)))
+  const isOwn = runs.map(({ project, number }, index) => outputs[index]?.includes(`\n${project.name} ${number}\n`))
+  t.notOk(isOwn.includes(false), 'each output is its own')
+  for (const project of projects) {
+    const rows = listDeployments(stage.store, { projectId: project.id, limit: 500 }).reverse()
+    t.equal(rows.length, 8)
+    const turns = rows.flatMap(row => [row.steps[1]?.startedAt, row.endTime])
+    t.strictSame(turns, [...turns].sort(), 'they ran one after the other, in the order of their records')
+    t.strictSame((await readdir(project.deployPath)).sort(), ['number.txt', `only-${project.name}.txt`])
+    const newest = rows.filter(row => row.status === 'success').at(-1)
+    t.equal(await readFile(join(project.deployPath, 'number.txt'), 'utf8'), newest?.message, 'the newest is live')
+    t.equal(rows.filter(row => row.hasArtifact).length, 6, 'three successful archives and three failed ones are kept')
+    t.notOk(stage.deployer.hasRunning(project.id))
+  }
+  t.strictSame(await readdir(stage.home.tmp), [])
+  t.strictSame(stage.faults, [])
+})
+
+t.test('followed from the push to the end, line by line, as they come', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ preDeployScript: 'for n in 1 2 3; do echo "line $n"; sleep 0.05; done' })
+  const run = await stage.push(project, { 'a.txt': '1' })
+  const seen: FollowedLine[] = []
+  let wasRunning = false
+  for await (const followed of stage.deployer.follow(run.deployId, { signal: never })) {
+    seen.push(followed)
+    if (followed.line.text === 'line 2') wasRunning = stage.row(run.deployId).status === 'running'
+  }
+  t.ok(wasRunning, 'lines come while it runs')
+  t.equal(stage.row(run.deployId).status, 'success', 'the end of following is the end of the deployment')
+  t.equal(`${seen.map(({ line }) => line.text).join('\n')}\n`, await stage.output(run.deployId))
+  const middle = seen[4] as FollowedLine
+  const rest: FollowedLine[] = []
+  for await (const followed of stage.deployer.follow(
+    run.deployId,
+    { from: middle.nextOffset, signal: never }
+  )) rest.push(followed)
+  t.strictSame(rest, seen.slice(5))
+})
+
+t.test('whoever goes away stops following, not the deployment', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ preDeployScript: 'sleep 0.2' })
+  const run = await stage.push(project, { 'a.txt': '1' })
+  const leaving = new AbortController()
+  const following = (async () => {
+    for await (const { line } of stage.deployer.follow(
+      run.deployId,
+      { signal: leaving.signal }
+    )) if (line.text === 'never') return
+  })()
+  await sleep(50)
+  leaving.abort(new Error('gone'))
+  await t.rejects(following, { message: 'gone' })
+  t.equal((await run.finished).status, 'success')
+})
+
+t.test('what is unknown is refused', async t => {
+  const { deployer } = await deployStage(t)
+  const code = { code: 'not_found' }
+  t.throws(() => deployer.follow('dep_none', { signal: never }), code)
+  t.throws(() => deployer.outputStream('dep_none'), code)
+  await t.rejects(deployer.manifest('dep_none'), code)
+  await t.rejects(deployer.changes('dep_none', 'dep_none'), code)
+})
+
+t.test('the list of files: of a deployment that put some in place', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  const row = await stage.deploy(project, { 'b.txt': '2', 'a/a.txt': '1' })
+  t.match(await stage.deployer.manifest(row.id), [{ path: 'a/a.txt', size: 1, before: null }, { path: 'b.txt' }])
+  await stage.change(project, { preDeployScript: 'exit 1' })
+  const failed = await stage.deploy(project, { 'b.txt': '3' })
+  await t.rejects(stage.deployer.manifest(failed.id), { code: 'no_manifest' })
+})
+
+t.test('stopping: the running one finishes, the queued ones fail, new ones are refused', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ preDeployScript: 'sleep 0.3' })
+  const running = await stage.push(project, { 'a.txt': '1' })
+  const queued = await stage.push(project, { 'a.txt': '2' })
+  await sleep(50)
+  const stopping = stage.deployer.stop({ wait: true })
+  await t.rejects(stage.push(project, {}), { code: 'shutting_down' })
+  await t.rejects(stage.deployer.rollback(running.deployId, { actor: admin }), { code: 'shutting_down' })
+  await stopping
+  t.equal(stage.row(running.deployId).status, 'success')
+  t.match(
+    stage.row(queued.deployId),
+    { status: 'failed', errorMessage: 'The server was stopped before the deployment had its turn' }
+  )
+  t.match(await queued.finished, { status: 'failed' })
+})
+
+t.test('stopping without waiting, also after all: the script is stopped', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ preDeployScript: 'exec sleep 20' })
+  const run = await stage.push(project, { 'a.txt': '1' })
+  await sleep(50)
+  const patient = stage.deployer.stop({ wait: true })
+  await sleep(50)
+  t.equal(stage.row(run.deployId).status, 'running')
+  await stage.deployer.stop({ wait: false })
+  await patient
+  t.match(
+    stage.row(run.deployId),
+    { status: 'failed', errorMessage: 'The server was stopped while the deployment was running' }
+  )
+})
+
+t.test('stopping leaves a script in the background alone, and says so', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ postDeployAsync: true, postDeployScript: 'sleep 0.6; touch done' })
+  const row = await stage.deploy(project, { 'a.txt': '1' })
+  await stage.deployer.stop({ wait: false })
+  t.match(await stage.output(row.id), /→ the server stops; the post-deploy script goes on in the background/)
+  t.equal(stage.row(row.id).status, 'success')
+  await sleep(1000)
+  t.ok((await readdir(project.deployPath)).includes('done'))
+})

@@ -1,0 +1,61 @@
+import t from 'tap'
+import { acceptClientEnv, scriptEnvironment } from '../../lib/deploy/environment.js'
+
+const facts = {
+  project: { id: 'proj_1', name: 'Shop', deployPath: '/srv/shop', env: 'staging' },
+  deployId: 'dep_2',
+  rollbackOf: null,
+  previousDeployId: 'dep_1'
+}
+
+t.test('a client may not set what makes other code run', async t => {
+  const denied = [
+    'PATH', 'LD_PRELOAD', 'LD_LIBRARY_PATH', 'DYLD_INSERT_LIBRARIES', 'NODE_OPTIONS', 'BASH_ENV', 'ENV', 'IFS',
+    'SHELLOPTS', 'PYTHONPATH', 'SVC_DEPLOY_ID', 'SVC_', 'BASH_FUNC_ls%%', 'PS4', 'PERL5OPT', '', 'A=B', 'A\0'
+  ]
+  const { accepted, dropped } = acceptClientEnv(Object.fromEntries(denied.map(name => [name, 'x'])))
+  t.strictSame(dropped.sort(), denied.sort())
+  t.strictSame(accepted, {})
+})
+
+t.test('everything else is handed on as it is', async t => {
+  const sent = {
+    NODE_ENV: 'production',
+    env: 'x',
+    LDFLAGS: '-s',
+    API: 'a=b\nc',
+    EMPTY: '',
+    MY_SVC_NAME: 'y',
+    __proto: 'z'
+  }
+  t.strictSame(acceptClientEnv(sent), { accepted: sent, dropped: [] })
+  t.strictSame(acceptClientEnv({ NUL: 'a\0b' }).dropped, ['NUL'])
+})
+
+t.test('a script gets the server environment without its secrets, the client variables, and SVC_*', async t => {
+  const inherited = {
+    PATH: '/bin',
+    HOME: '/root',
+    ADMIN_TOKEN: 's',
+    SVC_HOME: '/h',
+    SVC_TOKEN: 't',
+    SVC_DEPLOY_TOKEN: 'u',
+    NODE_CHANNEL_FD: '3'
+  }
+  t.strictSame(scriptEnvironment(inherited, { NODE_ENV: 'production', HOME: '/x' }, facts), {
+    PATH: '/bin',
+    HOME: '/x',
+    NODE_ENV: 'production',
+    SVC_PROJECT_ID: 'proj_1',
+    SVC_PROJECT_NAME: 'Shop',
+    SVC_DEPLOY_ID: 'dep_2',
+    SVC_DEPLOY_PATH: '/srv/shop',
+    SVC_ENV: 'staging',
+    SVC_DEPLOY_MODE: 'deploy',
+    SVC_ROLLBACK_OF: '',
+    SVC_PREVIOUS_DEPLOY_ID: 'dep_1',
+    SVC_CHANGES: ''
+  })
+  const rollback = scriptEnvironment({}, {}, { ...facts, rollbackOf: 'dep_0', previousDeployId: null })
+  t.match(rollback, { SVC_DEPLOY_MODE: 'rollback', SVC_ROLLBACK_OF: 'dep_0', SVC_PREVIOUS_DEPLOY_ID: '' })
+})

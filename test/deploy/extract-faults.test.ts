@@ -1,0 +1,165 @@
+import t from 'tap'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { recoverTargets } from '../../lib/deploy/extract.js'
+import { disk as realDisk, type Disk } from '../../lib/target/disk.js'
+import { extractionStage, refusalOf, type ExtractionStage } from '../support/extraction.js'
+import { makeZip } from '../support/make-zip.js'
+import { snapshot } from '../support/tree.js'
+
+/** New and replaced files, new directories, links, directories to be entered, one large file. */
+const zip = makeZip([
+  { name: 'index.html', data: 'new page', mode: 0o100644 }, { name: 'app/a.js', data: 'new a' },
+  { name: 'app/b.js', data: 'new b', method: 8 }, { name: 'app/new.js', data: 'new' },
+  { name: 'fresh/', mode: 0o040750 }, { name: 'fresh/x', data: 'x' }, { name: 'fresh/deep/y', data: 'y' },
+  { name: 'fresh/deep/l', data: '../x', mode: 0o120777 }, { name: 'current', data: 'app/a.js', mode: 0o120777 },
+  { name: 'large', data: Buffer.alloc(700_000, 'z'), method: 8 }
+])
+
+function furnish(stage: ExtractionStage): void {
+  rmSync(stage.target, { recursive: true, force: true })
+  rmSync(stage.deployments, { recursive: true, force: true })
+  mkdirSync(stage.deployments)
+  mkdirSync(join(stage.target, 'app'), { recursive: true })
+  writeFileSync(join(stage.target, 'index.html'), 'old page', { mode: 0o640 })
+  writeFileSync(join(stage.target, 'app/a.js'), 'old a')
+  writeFileSync(join(stage.target, 'app/b.js'), 'old b')
+  writeFileSync(join(stage.target, 'app/other.js'), 'stays')
+  symlinkSync('app/b.js', join(stage.target, 'current'))
+}
+
+/** A disk whose n-th call fails, or does `instead`. */
+function failingDisk(n: number, code: string): { disk: Disk; calls(): number } {
+  let calls = 0
+  const wrap = <K extends keyof Disk>(name: K): Disk[K] => ((...args: unknown[]) => {
+    if (++calls === n) throw Object.assign(new Error(`${code}: test`), { code, syscall: name })
+    return (realDisk[name] as (...args: unknown[]) => unknown)(...args)
+  }) as unknown as Disk[K]
+  const disk = Object.fromEntries(Object.keys(diskCalls).map(name => [name, wrap(name as keyof Disk)])) as unknown as Disk
+  return { disk, calls: () => calls }
+}
+
+const diskCalls: Record<keyof Disk, true> = {
+  openSync: true, closeSync: true, readSync: true, writeSync: true, fstatSync: true, lstatSync: true, fchmodSync: true,
+  chmodSync: true, futimesSync: true, utimesSync: true, lutimesSync: true, mkdirSync: true, readdirSync: true,
+  readlinkSync: true, realpathSync: true, symlinkSync: true, linkSync: true, renameSync: true, unlinkSync: true,
+  rmdirSync: true, fsyncSync: true, fdatasyncSync: true
+}
+
+t.test('whichever call fails, the target is as it was or complete', async t => {
+  const stage = extractionStage(t.testdir())
+  stage.put(zip)
+  furnish(stage)
+  const before = snapshot(stage.target)
+  await stage.run()
+  const after = snapshot(stage.target)
+  let failures = 0
+  for (let n = 1; ; n++) {
+    furnish(stage)
+    const { disk, calls } = failingDisk(n, 'EIO')
+    const outcome = await stage.run({ disk }).then(() => 'done', error => String(error))
+    if (calls() < n) break
+    // A failure that struck while putting back is cured by the next start.
+    await recoverTargets({ home: stage, onProblem: (_id, error) => { throw error } })
+    const now = snapshot(stage.target)
+    const expected = outcome === 'done' || JSON.stringify(now) === JSON.stringify(after) ? after : before
+    if (outcome !== 'done') failures++
+    if (JSON.stringify(now) !== JSON.stringify(expected)) t.strictSame(now, expected, `call ${n} fails: ${outcome}`)
+    const left = readdirSync(stage.deployments).filter(name => !name.endsWith('.manifest'))
+    if (left.length > 0) t.strictSame(left, [], `call ${n}: nothing is left behind`)
+  }
+  t.ok(failures > 100, `${failures} calls failed, one at a time`)
+})
+
+const killer = fileURLToPath(new URL('../support/killed-extraction.js', import.meta.url))
+
+t.test('killed at any call, the next start makes the target what it was', async t => {
+  const stage = extractionStage(t.testdir())
+  stage.put(zip)
+  furnish(stage)
+  const before = snapshot(stage.target)
+  await stage.run()
+  const after = snapshot(stage.target)
+  let putBack = 0
+  let complete = 0
+  for (let n = 1; ; n += 7) {
+    furnish(stage)
+    const child = spawn(process.execPath, [killer, stage.archivePath, stage.target, stage.deployments, String(n)], {
+      stdio: ['ignore', 'ignore', 'inherit']
+    })
+    const [, signal] = await once(child, 'exit') as [number | null, string | null]
+    if (signal === null) break
+    await recoverTargets({ home: stage, onProblem: (_id, error) => { throw error } })
+    const now = JSON.stringify(snapshot(stage.target))
+    if (now === JSON.stringify(before)) putBack++
+    else if (now === JSON.stringify(after)) complete++
+    else t.strictSame(snapshot(stage.target), before, `killed at call ${n}`)
+    t.strictSame(readdirSync(stage.deployments).filter(name => name.endsWith('.undo')), [], 'no journal is left')
+  }
+  t.ok(putBack > 5, `${putBack} times it was put back`)
+  t.ok(complete > 0, `${complete} times it was complete already`)
+})
+
+t.test('killed at any moment while two threads stage', async t => {
+  const stage = extractionStage(t.testdir())
+  const entries = Array.from({ length: 600 }, (_, i) => ({ name: `app/f${i}.js`, data: `${i} `.repeat(3000) }))
+  stage.put(makeZip(entries))
+  const deadline = Date.now() + 6000
+  let killed = 0
+  for (let round = 0; round < 12 && Date.now() < deadline; round++) {
+    furnish(stage)
+    for (let i = 0; i < 600; i += 3) writeFileSync(join(stage.target, `app/f${i}.js`), 'old')
+    const before = snapshot(stage.target)
+    const child = spawn(process.execPath, [killer, stage.archivePath, stage.target, stage.deployments, 'threads'], {
+      stdio: ['ignore', 'pipe', 'inherit']
+    })
+    const exit = once(child, 'exit')
+    await once(child.stdout, 'data')
+    setTimeout(() => child.kill('SIGKILL'), 20 + round * 25)
+    const [, signal] = await exit as [number | null, string | null]
+    if (signal !== null) killed++
+    await recoverTargets({ home: stage, onProblem: (_id, error) => { throw error } })
+    const now = snapshot(stage.target)
+    const isComplete = now.some(line => line.startsWith('app/f599.js'))
+    if (!isComplete) t.strictSame(now, before, `round ${round}`)
+    else t.equal(now.filter(line => line.endsWith(' old')).length, 0, `round ${round}: complete`)
+  }
+  t.ok(killed > 0, `${killed} times it was killed`)
+})
+
+function cannotMount(): string | false {
+  const probe = mkdtempSync(join(tmpdir(), 'svc-test-'))
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', probe], { stdio: 'ignore' })
+    execFileSync('umount', [probe])
+    return false
+  } catch {
+    return 'mounting a small tmpfs needs root'
+  } finally {
+    rmSync(probe, { recursive: true, force: true })
+  }
+}
+
+t.test('a full disk leaves the target as it was', { skip: cannotMount() }, async t => {
+  const mount = mkdtempSync(join(tmpdir(), 'svc-test-'))
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', mount])
+  t.teardown(() => {
+    execFileSync('umount', ['-l', mount])
+    rmSync(mount, { recursive: true, force: true })
+  })
+  const full = extractionStage(mount)
+  furnish(full)
+  const before = snapshot(full.target)
+  for (const size of [100_000, 3_000_000]) {
+    full.put(makeZip(Array.from({ length: 30 }, (_, i) => ({ name: `app/${i}`, data: Buffer.alloc(size, i), method: 8 }))))
+    const refusal = await refusalOf(full.runThreads())
+    t.equal(refusal.code, 'no_space', refusal.message)
+    t.equal(refusal.kind, 'unavailable')
+    t.strictSame(snapshot(full.target), before)
+  }
+  t.strictSame(readdirSync(full.deployments), [])
+})

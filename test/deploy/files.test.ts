@@ -1,0 +1,33 @@
+import t from 'tap'
+import { existsSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { randomIds } from '../../lib/base/ids.js'
+import { archiveFilePattern, temporaryFilePattern } from '../../lib/deploy/files.js'
+import { createFiles, makeDirectories, syncPath } from '../../lib/deploy/files.js'
+
+t.test('the files of a deployment, and their removal', async t => {
+  const directory = t.testdir({})
+  const home = { directory, deployments: join(directory, 'deployments'), tmp: join(directory, 'tmp') }
+  const files = createFiles(home)
+  await makeDirectories(home)
+  await makeDirectories(home)
+  const paths = [files.archive('dep_a'), files.output('dep_a'), files.manifest('dep_a')]
+  t.strictSame(paths, ['zip', 'log', 'manifest'].map(kind => join(home.deployments, `dep_a.${kind}`)))
+  for (const path of paths) await writeFile(path, 'x')
+  await syncPath(home.deployments)
+  await files.remove('dep_a')
+  await files.remove('dep_a')
+  t.notOk(paths.some(path => existsSync(path)))
+})
+
+t.test('names that are ours are told from others', async t => {
+  const id = randomIds.id('dep_')
+  t.match(`${id}.zip`, archiveFilePattern)
+  t.match(`${randomIds.token()}.zip`, temporaryFilePattern)
+  t.match(`${id}.changes`, temporaryFilePattern)
+  for (const name of ['notes.zip', 'dep_1.zip', `${id}.zip.bak`, `x${id}.zip`]) {
+    t.notMatch(name, archiveFilePattern)
+    t.notMatch(name, temporaryFilePattern)
+  }
+})

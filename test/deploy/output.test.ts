@@ -1,0 +1,81 @@
+import t from 'tap'
+import { appendFile, readFile, rm } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { openOutput } from '../../lib/deploy/output.js'
+import { setClock } from '../support/clock.js'
+
+const clock = setClock()
+const at = '2030-01-01T00:00:00.000Z'
+
+t.test('sentences and lines are kept with their times, in order', async t => {
+  const path = join(t.testdir({}), 'dep.log')
+  const clock = setClock()
+  let writes = 0
+  const output = await openOutput({ path, clock, onWritten: () => writes++ })
+  output.say('one')
+  clock.advance(1500)
+  output.line('two')
+  output.say('three\r\nfour')
+  await output.flush()
+  const later = '2030-01-01T00:00:01.500Z'
+  t.equal(await readFile(path, 'utf8'), `${at} one\n${later} two\n${later} three\n${later} four\n`)
+  t.equal(writes, 1, 'lines of one moment share a write')
+})
+
+t.test('an output is continued, and a line that a crash tore is cut off', async t => {
+  const path = join(t.testdir({ 'dep.log': `${at} one\n${at} tw` }), 'dep.log')
+  const output = await openOutput({ path, clock })
+  output.say('three')
+  await output.flush()
+  t.equal(await readFile(path, 'utf8'), `${at} one\n${at} three\n`)
+})
+
+t.test('a script that prints faster than the disk has to wait', async t => {
+  const path = join(t.testdir({}), 'dep.log')
+  const output = await openOutput({ path, clock })
+  const line = 'x'.repeat(1000)
+  let waits = 0
+  for (let count = 0; count < 20_000; count++) {
+    const wait = output.line(line)
+    if (wait) {
+      waits++
+      await wait
+    }
+  }
+  await output.flush()
+  t.ok(waits > 5, `${waits} waits`)
+  t.equal((await readFile(path)).length, 20_000 * (1000 + 26))
+})
+
+t.test('a script that prints in circles is cut short, and said so once', async t => {
+  const path = join(t.testdir({}), 'dep.log')
+  const output = await openOutput({ path, clock, maxScriptBytes: 10 })
+  for (const text of ['12345', '67890', 'more', 'and more']) output.line(text)
+  output.say('the end')
+  await output.flush()
+  const lines = (await readFile(path, 'utf8')).split('\n').map(line => line.slice(25))
+  t.strictSame(lines, ['12345', '67890', '→ more than 10 B of output: the rest is not kept', 'the end', ''])
+})
+
+t.test('a failed write shows in flush and stops the script', async t => {
+  const path = join(t.testdir({}), 'dep.log')
+  const output = await openOutput({ path, clock })
+  await rm(path)
+  output.say('nobody keeps this')
+  await t.rejects(output.flush(), { code: 'ENOENT' })
+  t.throws(() => output.line('nor this'), { code: 'ENOENT' })
+  t.notOk(existsSync(path), 'a removed output stays removed')
+})
+
+t.test('after a failed write later lines are kept if they can be', async t => {
+  const path = join(t.testdir({}), 'dep.log')
+  const output = await openOutput({ path, clock })
+  await rm(path)
+  output.say('lost')
+  await output.flush().catch(() => {})
+  await appendFile(path, '')
+  output.say('kept')
+  await output.flush().catch(() => {})
+  t.equal(await readFile(path, 'utf8'), `${at} kept\n`)
+})

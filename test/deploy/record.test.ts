@@ -1,0 +1,66 @@
+import t from 'tap'
+import { Refusal } from '../../lib/base/refusal.js'
+import { endOf, eventOf, moveRecord, moveToEnd, notifyOf } from '../../lib/deploy/record.js'
+import type { DeploymentRow } from '../../lib/model/deployment.js'
+import { updateDeployment } from '../../lib/store/tables/deployments.js'
+import { deployStage } from '../support/deploy-stage.js'
+
+t.test('a record moves only as the table allows', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ preDeployScript: 'exit 1' })
+  const row = await stage.deploy(project, { a: '1' })
+  await t.rejects(
+    moveRecord(stage, row.id, { to: 'running', cause: 'turn' }),
+    { message: /"failed" cannot become "running" \(turn\)/ }
+  )
+  t.equal(stage.row(row.id).status, 'failed')
+  t.match(
+    await moveRecord(stage, row.id, { to: 'success', cause: 'correction', patch: { errorMessage: null } }),
+    { status: 'success', errorMessage: null }
+  )
+  t.equal(await moveRecord(stage, 'dep_none', { to: 'failed', cause: 'end' }), undefined)
+})
+
+t.test('the end has its time and its duration', async t => {
+  const row = { startTime: '2030-01-01T00:00:00.000Z' } as DeploymentRow
+  t.strictSame(endOf(
+    row,
+    { status: 'failed', cause: 'end', errorMessage: 'why' },
+    Date.parse('2030-01-01T00:01:01.500Z')
+  ), {
+    status: 'failed',
+    errorMessage: 'why',
+    endTime: '2030-01-01T00:01:01.500Z',
+    duration: '61.50s'
+  })
+  t.equal(eventOf('success'), 'deploy_success')
+  t.equal(eventOf('failed'), 'deploy_failure')
+})
+
+t.test('an end that could not be recorded at first is recorded later', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ preDeployScript: 'exit 1' })
+  const { id } = await stage.deploy(project, { a: '1' })
+  await stage.store.write(tx => updateDeployment(tx, id, { status: 'running' }))
+  let refusals = 2
+  const full = new Refusal('unavailable', 'disk_full', 'full')
+  const write: typeof stage.store.write = work => (refusals-- > 0 ? Promise.reject(full) : stage.store.write(work))
+  const store = { ...stage.store, write }
+  const row = { ...stage.row(id), errorMessage: 'why' }
+  const final = await moveToEnd({ store, log: stage.log }, row, { status: 'failed', cause: 'end', errorMessage: 'why' })
+  t.match(final, { status: 'failed', errorMessage: 'why' })
+  t.equal(stage.row(id).status, 'failed')
+  t.equal(stage.faults.length, 2)
+})
+
+t.test('a notification that throws harms nobody, and a project that is gone is not told of', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ preDeployScript: 'exit 1' })
+  const row = await stage.deploy(project, { a: '1' })
+  const notice = { trigger: 'manual', event: 'deploy_failure', errorMessage: null } as const
+  const notify = (): void => { throw new Error('no network') }
+  notifyOf({ ...stage, notify }, row, notice)
+  t.equal(stage.faults.length, 1)
+  notifyOf({ ...stage, notify }, { ...row, projectId: 'proj_none' }, notice)
+  t.equal(stage.faults.length, 1)
+})

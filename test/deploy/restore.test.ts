@@ -1,0 +1,39 @@
+import t from 'tap'
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { startServer } from '../support/server.js'
+import { zipOf } from '../support/zip.js'
+
+t.test('restore', async t => {
+  const stage = await startServer(t)
+  const project = await stage.createProject('shop', { preDeployScript: 'sleep 0.3; echo ran > ran' })
+  const { deployer } = stage.server.services
+  const archivePath = join(stage.home.tmp, 'archive.zip')
+  writeFileSync(archivePath, await zipOf({ 'index.html': 'restored' }))
+  mkdirSync(project.deployPath)
+  writeFileSync(join(project.deployPath, 'extra'), 'stays')
+
+  await t.test('extracts over the target, without scripts and without a record', async t => {
+    await deployer.restore({ projectId: project.id, archivePath })
+    t.strictSame(readdirSync(project.deployPath).sort(), ['extra', 'index.html'])
+    t.strictSame((await stage.client.get('/api/logs')).body, [])
+    t.strictSame(readdirSync(stage.home.deployments), [])
+  })
+
+  await t.test('has its turn after the deployment that runs', async t => {
+    const bytes = await zipOf({ 'index.html': 'deployed' })
+    const upload = stage.as(project.token).upload([['projectId', project.id], ['file', { filename: 'a.zip', bytes }]])
+    const isRunning = async () => (await stage.client.get('/api/logs')).body[0]?.status === 'running'
+    while (!(await isRunning())) await new Promise(resolve => setTimeout(resolve, 5))
+    await deployer.restore({ projectId: project.id, archivePath })
+    t.equal(readFileSync(join(project.deployPath, 'index.html'), 'utf8'), 'restored')
+    t.ok(readdirSync(project.deployPath).includes('ran'))
+    await upload
+  })
+
+  await t.test('refuses an unknown project, and everything while the server stops', async t => {
+    await t.rejects(deployer.restore({ projectId: 'proj_x', archivePath }), { code: 'not_found' })
+    await deployer.stop({ wait: true })
+    await t.rejects(deployer.restore({ projectId: project.id, archivePath }), { code: 'shutting_down' })
+  })
+})

@@ -1,0 +1,51 @@
+import t from 'tap'
+import { existsSync } from 'node:fs'
+import { archivesToPrune } from '../../lib/deploy/retention.js'
+import { createFiles } from '../../lib/deploy/files.js'
+import type { DeploymentStatus } from '../../lib/model/deployment.js'
+import { deployStage } from '../support/deploy-stage.js'
+
+const statuses: Record<string, DeploymentStatus> = { s: 'success', f: 'failed', q: 'queued', r: 'running' }
+/** `'qsf'`: newest first, each with its place as id. */
+const rows = (text: string) => [...text].map((letter, index) => ({
+  id: `${letter}${index}`,
+  status: statuses[letter] as DeploymentStatus
+}))
+
+t.test('which archives may go, newest first', async t => {
+  const cases: Array<{ rows: string; keep: number; pruned: string[] }> = [
+    { rows: '', keep: 10, pruned: [] },
+    { rows: 'ssss', keep: 10, pruned: [] },
+    { rows: 'ssss', keep: 2, pruned: ['s2', 's3'] },
+    { rows: 'ss', keep: 0, pruned: ['s1'] },
+    { rows: 'fffffs', keep: 1, pruned: ['f3', 'f4'] },
+    { rows: 'qrsfsfsfsf', keep: 2, pruned: ['s6', 's8', 'f9'] },
+    { rows: 'qqqqqq', keep: 0, pruned: [] },
+    { rows: 'ffffs', keep: 0, pruned: ['f3'] }
+  ]
+  for (const { rows: text, keep, pruned } of cases) t.strictSame(
+    archivesToPrune(rows(text), keep),
+    pruned,
+    `${text}, keep ${keep}`
+  )
+})
+
+t.test('pruned records say so, keep their output, and their files are gone', async t => {
+  const stage = await deployStage(t)
+  const files = createFiles(stage.home)
+  stage.values.keep_archives = 2
+  const project = await stage.addProject()
+  const other = await stage.addProject()
+  const kept = await stage.deploy(other, { 'a.txt': '0' })
+  const ids: string[] = []
+  for (const content of ['1', '2', '3', '4']) ids.push((await stage.deploy(project, { 'a.txt': content })).id)
+  t.strictSame(ids.map(id => stage.row(id).hasArtifact), [false, false, true, true])
+  t.strictSame(ids.map(id => existsSync(files.archive(id))), [false, false, true, true])
+  t.ok(existsSync(files.archive(kept.id)), 'other projects are not touched')
+  t.match(await stage.output(ids[0] as string), /success/)
+  t.equal((await stage.deployer.manifest(ids[0] as string)).length, 1)
+  await t.rejects(
+    stage.deployer.rollback(ids[0] as string, { actor: { name: 'admin', ip: null } }),
+    { kind: 'conflict', code: 'no_archive' }
+  )
+})

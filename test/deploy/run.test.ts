@@ -1,0 +1,180 @@
+import t from 'tap'
+import { existsSync } from 'node:fs'
+import { readFile, readdir } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { join } from 'node:path'
+import { deployStage, type DeployStage } from '../support/deploy-stage.js'
+import { isRunning } from '../support/processes.js'
+
+/** Waits until something is so, at most five seconds. */
+async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  for (const deadline = Date.now() + 5000; Date.now() < deadline; await sleep(10)) if (await isSo()) return
+  throw new Error('It never was so')
+}
+
+const told = (stage: DeployStage): string[] =>
+  stage.notices.map(({ trigger, event, errorMessage }) => `${trigger} ${event} ${errorMessage}`)
+
+t.test('the states of §3: success, failed, and what the world is told', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  const good = await stage.deploy(project, { 'a.txt': '1' }, { postDeploy: 'true' })
+  t.equal(good.status, 'success')
+  const bad = await stage.deploy(project, { 'a.txt': '2' }, { postDeploy: 'exit 1' })
+  t.equal(bad.status, 'failed')
+  const error = 'The post-deploy script ended with exit code 1'
+  t.strictSame(told(stage), ['cli deploy_success null', `cli deploy_failure ${error}`])
+  t.match(
+    stage.notices[0],
+    {
+      project: { id: project.id, deployPath: project.deployPath },
+      deployment: { id: good.id, status: 'success', duration: /s$/ }
+    }
+  )
+  t.strictSame(
+    stage.audits.map(({ action, target }) => [action, target]),
+    [['deployment.upload', good.id], ['deployment.upload', bad.id]]
+  )
+  t.equal(await readFile(join(project.deployPath, 'a.txt'), 'utf8'), '2', 'a failed post-deploy script does not undo')
+})
+
+t.test('in the background: success at once, the output still comes', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ postDeployAsync: true })
+  const request = {
+    postDeploy: 'echo begin; while [ ! -e go ]; do sleep 0.02; done; cat "$SVC_CHANGES"; echo end',
+    postDeployAsync: false
+  }
+  const row = await stage.deploy(project, { 'a.txt': '1' }, request)
+  t.equal(row.status, 'success')
+  t.match(row.scripts, [{ step: 'postDeploy', source: 'client', async: true }])
+  t.match(
+    await stage.output(row.id),
+    /in the background \(forced by the server's setting of this project; the client's value is ignored\)/
+  )
+  t.notMatch(await stage.output(row.id), /^end$/m)
+  t.notOk(stage.deployer.hasRunning(project.id), 'what is over is over')
+
+  const next = await stage.deploy(project, { go: '' })
+  t.equal(next.status, 'success', 'the next deployment does not wait for it')
+  const end = /^a\.txt\nend\n→ post-deploy script in the background ended with exit code 0$/m
+  await until(async () => end.test(await stage.output(row.id)))
+  await until(async () => (await readdir(stage.home.tmp)).length === 0)
+  t.match(stage.row(row.id), { status: 'success', steps: [{}, {}, {}, {}, { name: 'postDeploy', exitCode: 0 }, {}] })
+  t.strictSame(told(stage), ['cli deploy_success null', 'cli deploy_success null'])
+})
+
+t.test('in the background: a failure leaves the success, is audited and told', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  const row = await stage.deploy(project, { 'a.txt': '1' }, { postDeploy: 'echo oh; exit 4', postDeployAsync: true })
+  t.equal(row.status, 'success')
+  await until(() => stage.notices.length === 2)
+  const error = 'The post-deploy script in the background ended with exit code 4'
+  t.strictSame(told(stage), ['cli deploy_success null', `async_post_deploy deploy_failure ${error}`])
+  t.match(stage.notices.map(({ deployment }) => deployment), [row, row], 'of the deployment as it ended')
+  t.match(
+    stage.audits.at(-1),
+    {
+      action: 'deploy.post_deploy_failed',
+      actor: { name: 'system' },
+      projectId: project.id,
+      target: row.id,
+      detail: error,
+      ok: false
+    }
+  )
+  t.match(stage.row(row.id), { status: 'success', errorMessage: null })
+  t.match(await stage.output(row.id), /\noh\n[^]*✗ The post-deploy script in the background ended with exit code 4\n$/)
+})
+
+t.test('scripts get their environment, and the server keeps its secrets', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ env: 'staging', name: 'A "quoted" name' })
+  const env = { GREETING: 'hello world', PATH: '/nowhere', SVC_ENV: 'fake', LD_PRELOAD: '/x.so' }
+  const row = await stage.deploy(project, { 'a.txt': '1' }, { preDeploy: 'env; pwd', env })
+  const output = await stage.output(row.id)
+  for (const line of [
+    'GREETING=hello world', 'INHERITED=yes', `SVC_PROJECT_ID=${project.id}`,
+    'SVC_PROJECT_NAME=A "quoted" name', 'SVC_ENV=staging',
+    `SVC_DEPLOY_ID=${row.id}`, `SVC_DEPLOY_PATH=${project.deployPath}`, 'SVC_DEPLOY_MODE=deploy', project.deployPath
+  ]) t.ok(output.includes(`\n${line}\n`), line)
+  for (const name of ['PATH', 'SVC_ENV', 'LD_PRELOAD']) {
+    t.ok(output.includes(`→ the variable "${name}" is left out`), name)
+  }
+  t.notMatch(output, /hunter2|^ADMIN_TOKEN|^SVC_HOME|x\.so|=fake/m)
+})
+
+t.test('a script over its time limit is stopped, with all it started', async t => {
+  const stage = await deployStage(t)
+  stage.values.script_timeout = 0.2
+  const project = await stage.addProject({ preDeployScript: 'sleep 60 & echo $! > pid; wait' })
+  const row = await stage.deploy(project, { 'a.txt': '1' })
+  t.match(
+    row,
+    {
+      status: 'failed',
+      errorMessage: 'The pre-deploy script was stopped: it ran longer than 0.2 s (setting script_timeout)'
+    }
+  )
+  const pid = Number(await readFile(join(project.deployPath, 'pid'), 'utf8'))
+  t.notOk(isRunning(pid))
+})
+
+/** A program that prints 100 MB in lines of 71 bytes. */
+const printer = `
+  const block = Buffer.alloc(1e6, "0123456789abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWX\\n")
+  let left = 100
+  const go = () => { while (left-- > 0) if (!process.stdout.write(block)) return process.stdout.once("drain", go) }
+  go()`
+
+t.test('100 MB of output, invalid bytes and a missing last newline', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({
+    preDeployScript: `node -e '${printer}'`,
+    postDeployScript: `printf 'bad \\377\\376 bytes\\nno newline'`
+  })
+  const before = process.memoryUsage().rss
+  let peak = 0
+  const timer = setInterval(() => (peak = Math.max(peak, process.memoryUsage().rss)), 20)
+  const row = await stage.deploy(project, { 'a.txt': '1' })
+  clearInterval(timer)
+  t.equal(row.status, 'success', row.errorMessage ?? '')
+  const grownMb = (peak - before) / 1e6
+  t.ok(grownMb < 150, `memory grew by ${grownMb.toFixed(0)} MB in ${row.duration}`)
+  const { text, truncated } = await stage.deployer.readOutput(row.id)
+  t.ok(truncated && text.length <= 1024 * 1024)
+  t.match(text, /bad \ufffd\ufffd bytes\nno newline\n→ post-deploy script ended/)
+  let bytes = 0
+  for await (const chunk of stage.deployer.outputStream(row.id)) bytes += (chunk as Buffer).length
+  t.ok(bytes > 100e6 && bytes < 101e6, `${bytes} bytes of output are kept`)
+})
+
+t.test('the step that goes on is visible while it does', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ preDeployScript: 'exec sleep 9' })
+  const run = await stage.push(project, { 'a.txt': '1' })
+  await until(() => stage.row(run.deployId).steps.length === 3)
+  t.match(
+    stage.row(run.deployId),
+    {
+      status: 'running',
+      endTime: null,
+      duration: null,
+      steps: [{}, { status: 'success' }, { name: 'preDeploy', status: 'running', endedAt: null }]
+    }
+  )
+  t.ok(stage.deployer.hasRunning(project.id))
+  await stage.deployer.cancel(run.deployId, { name: 'admin', ip: null })
+  t.notOk(existsSync(join(project.deployPath, 'a.txt')))
+})
+
+t.test('a log that cannot be written fails the deployment', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ preDeployScript: 'while :; do echo again; sleep 0.01; done' })
+  const run = await stage.push(project, { 'a.txt': '1' })
+  await until(() => stage.row(run.deployId).steps.length === 3)
+  await stage.deployer.removeFilesOf([run.deployId])
+  const row = await run.finished
+  t.match(row, { status: 'failed', errorMessage: /^The pre-deploy script failed: ENOENT/ })
+})

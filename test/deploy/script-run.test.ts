@@ -1,0 +1,106 @@
+import t, { type Test } from 'tap'
+import { join } from 'node:path'
+import { systemClock } from '../../lib/base/clock.js'
+import { StopRequest } from '../../lib/deploy/failure.js'
+import { openOutput } from '../../lib/deploy/output.js'
+import { runScript, startScript, type ScriptStage } from '../../lib/deploy/script-run.js'
+import type { ChosenScript } from '../../lib/deploy/scripts.js'
+import { readTail } from '../../lib/deploy/stored-output.js'
+import type { DeploymentStep } from '../../lib/model/deployment.js'
+
+const chosen = (script: string, async = false): ChosenScript => ({
+  step: 'postDeploy',
+  source: 'client',
+  script,
+  async,
+  line: 'the line'
+})
+const step = (): DeploymentStep => ({ name: 'postDeploy', status: 'running', startedAt: '', endedAt: null })
+
+async function scriptStage(t: Test, patch: Partial<ScriptStage> = {}) {
+  const target = t.testdir({})
+  const path = join(target, 'dep.log')
+  const output = await openOutput({ path, clock: systemClock })
+  const ran: string[] = []
+  const env = { PATH: process.env['PATH'], NAME: 'value' }
+  const onRan = (script: ChosenScript): void => void ran.push(script.script)
+  const stage: ScriptStage = {
+    target,
+    env,
+    timeoutMs: 5000,
+    output,
+    signal: new AbortController().signal,
+    onRan,
+    ...patch
+  }
+  const text = async (): Promise<string> => {
+    await output.flush()
+    return (await readTail(path, { maxBytes: 10_000 })).text
+  }
+  return { stage, text, ran }
+}
+
+t.test('a script runs in the target, its lines are kept, its end is told', async t => {
+  const { stage, text, ran } = await scriptStage(t)
+  const recorded = step()
+  t.equal(
+    await runScript(stage, chosen('echo "$NAME"; echo err >&2; pwd'), recorded),
+    'post-deploy script ended with exit code 0'
+  )
+  t.equal(recorded.exitCode, 0)
+  t.equal(await text(), `→ the line\nvalue\nerr\n${stage.target}\n`)
+  t.strictSame(ran, ['echo "$NAME"; echo err >&2; pwd'])
+  t.equal(await runScript(stage, null, step()), null)
+})
+
+t.test('each bad end has its sentence', async t => {
+  const cases = [
+    { script: 'exit 9', message: 'The post-deploy script ended with exit code 9' },
+    { script: 'kill -TERM $$', message: 'The post-deploy script was ended by the signal SIGTERM' },
+    {
+      script: 'exec sleep 9',
+      timeoutMs: 50,
+      message: 'The post-deploy script was stopped: it ran longer than 0.05 s (setting script_timeout)'
+    },
+    {
+      script: 'true',
+      target: '/nowhere',
+      message: /^The post-deploy script did not run: .*there is no directory "\/nowhere"/
+    }
+  ]
+  for (const { script, message, ...patch } of cases) {
+    const { stage } = await scriptStage(t, patch)
+    await t.rejects(runScript(stage, chosen(script), step()), { name: 'StepFailure', message })
+  }
+})
+
+t.test('a request to stop ends the script and is what is thrown', async t => {
+  const stopping = new AbortController()
+  const { stage } = await scriptStage(t, { signal: stopping.signal })
+  const request = new StopRequest('cancel', 'Cancelled')
+  const running = runScript(stage, chosen('exec sleep 9'), step())
+  setTimeout(() => stopping.abort(request), 50)
+  await t.rejects(running, request)
+})
+
+t.test('in the background: back once it runs, its end comes later', async t => {
+  const { stage, ran } = await scriptStage(t)
+  for (const [script, complaint] of [
+    ['sleep 0.1', null],
+    ['sleep 0.1; exit 2', 'The post-deploy script in the background ended with exit code 2']
+  ] as const) {
+    const recorded = step()
+    const { sentence, tail } = await startScript(stage, chosen(script, true), recorded)
+    t.equal(sentence, 'post-deploy script in the background started')
+    t.equal(recorded.exitCode, null)
+    t.equal(await tail, complaint)
+    t.equal(recorded.exitCode, complaint === null ? 0 : 2)
+  }
+  t.equal(ran.length, 2)
+})
+
+t.test('in the background: what cannot be started fails at once', async t => {
+  const { stage, ran } = await scriptStage(t, { target: '/nowhere' })
+  await t.rejects(startScript(stage, chosen('true', true), step()), { name: 'StepFailure', message: /did not run/ })
+  t.strictSame(ran, [])
+})

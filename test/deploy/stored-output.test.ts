@@ -1,0 +1,91 @@
+import t, { type Test } from 'tap'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { linesOf, readBlocks, readTail, readText, storedLine, type StoredLine } from '../../lib/deploy/stored-output.js'
+
+const at = '2030-01-01T00:00:00.000Z'
+const stored = (lines: string[]): string => lines.map(text => storedLine(at, text)).join('')
+
+async function gather<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = []
+  for await (const item of items) all.push(item)
+  return all
+}
+
+async function linesFrom(path: string, from = 0): Promise<StoredLine[]> {
+  return (await gather(readBlocks(path, from))).flatMap(block => [...linesOf(block)])
+}
+
+async function fileOf(t: Test, text: string | Buffer): Promise<string> {
+  const path = join(t.testdir({}), 'dep.log')
+  await writeFile(path, text)
+  return path
+}
+
+t.test('lines come back with their time and the offset after them', async t => {
+  const lines = ['first', '', 'ümläut 🙂', 'x'.repeat(200_000), 'last']
+  const path = await fileOf(t, stored(lines))
+  const read = await linesFrom(path)
+  t.strictSame(read.map(({ line }) => line.text), lines)
+  t.ok(read.every(({ line }) => line.at === at))
+  for (const [index, { nextOffset }] of read.entries()) {
+    const rest = await linesFrom(path, nextOffset)
+    t.strictSame(rest.map(({ line }) => line.text), lines.slice(index + 1), `resumed after line ${index}`)
+  }
+})
+
+t.test('an offset that is no line end replays from the start', async t => {
+  const path = await fileOf(t, stored(['a', 'b']))
+  for (const from of [1, 26, 1e9, -1, 0.5, NaN, Infinity]) {
+    t.strictSame((await linesFrom(path, from)).map(({ line }) => line.text), ['a', 'b'], String(from))
+  }
+})
+
+t.test('a line that is being written is nobody\'s yet', async t => {
+  const path = await fileOf(t, stored(['a']) + '2030-01-01T00:00:0')
+  t.strictSame((await linesFrom(path)).map(({ line }) => line.text), ['a'])
+  t.strictSame(await readTail(path, { maxBytes: 100 }), { text: 'a\n', truncated: false })
+  t.equal(Buffer.concat(await gather(readText(path))).toString(), 'a\n')
+})
+
+t.test('no file is an empty output', async t => {
+  const path = join(t.testdir({}), 'none.log')
+  t.strictSame(await linesFrom(path), [])
+  t.strictSame(await readTail(path, { maxBytes: 10 }), { text: '', truncated: false })
+})
+
+t.test('invalid bytes break nothing', async t => {
+  const path = await fileOf(
+    t,
+    Buffer.concat([Buffer.from(`${at} `), Buffer.from([0xff, 0xc3, 0x28]), Buffer.from('\nshort\n')])
+  )
+  t.strictSame((await linesFrom(path)).map(({ line }) => line.text), ['\ufffd\ufffd(', ''])
+  t.match(await readTail(path, { maxBytes: 100 }), { truncated: false })
+})
+
+t.test('the whole text, with times and without', async t => {
+  const lines = Array.from({ length: 5000 }, (_, index) => `line ${index} ${'y'.repeat(index % 90)}`)
+  const path = await fileOf(t, stored(lines))
+  t.equal(Buffer.concat(await gather(readText(path))).toString(), lines.map(line => `${line}\n`).join(''))
+  t.equal(Buffer.concat(await gather(readText(path, { timestamps: true }))).toString(), stored(lines))
+})
+
+t.test('the end of the text, at most so many bytes of it, beginning with a whole line', async t => {
+  const lines = Array.from({ length: 300 }, (_, index) => `line ${index}`)
+  const whole = lines.map(line => `${line}\n`).join('')
+  const path = await fileOf(t, stored(lines))
+  t.strictSame(await readTail(path, { maxBytes: whole.length }), { text: whole, truncated: false })
+  for (const maxBytes of [1, 8, 9, 10, 17, 100, 1000, whole.length - 1]) {
+    const { text, truncated } = await readTail(path, { maxBytes })
+    t.ok(truncated && text.length <= maxBytes && whole.endsWith(text), `${maxBytes} bytes`)
+    if (maxBytes >= 9) t.match(text, /^line \d+\n/)
+  }
+  const timed = await readTail(path, { maxBytes: 40, timestamps: true })
+  t.strictSame(timed, { text: storedLine(at, 'line 299'), truncated: true })
+})
+
+t.test('a last line longer than the limit is cut at a character', async t => {
+  const path = await fileOf(t, stored(['first', '€'.repeat(1000)]))
+  const { text, truncated } = await readTail(path, { maxBytes: 100 })
+  t.strictSame({ text, truncated }, { text: `${'€'.repeat(33)}\n`, truncated: true })
+})

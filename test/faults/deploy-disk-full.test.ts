@@ -1,0 +1,56 @@
+import t from 'tap'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { deployStage, never } from '../support/deploy-stage.js'
+import { smallDisk } from '../support/small-disk.js'
+
+const megabyte = 1024 * 1024
+
+t.test('the disk fills while an upload comes in: refused, and nothing is left of it', async t => {
+  const disk = smallDisk(t, megabyte)
+  if (disk === null) return
+  const stage = await deployStage(t, undefined, { deployments: join(disk, 'deployments'), tmp: join(disk, 'tmp') })
+  const bytes = Readable.from(Array.from({ length: 64 }, () => Buffer.alloc(64 * 1024)))
+  await t.rejects(
+    stage.deployer.receive(bytes, { limitBytes: 100 * megabyte, signal: never }),
+    { code: 'disk_full', message: /no space is left on the disk/ }
+  )
+  t.strictSame(await readdir(stage.home.tmp), [])
+  const project = await stage.addProject()
+  t.equal((await stage.deploy(project, { 'a.txt': '1' })).status, 'success', 'the room is free again')
+})
+
+t.test('the disk fills while a script prints: the deployment fails, says so, and its record is there', async t => {
+  for (const isDatabaseThere of [false, true]) {
+    const disk = smallDisk(t, 8 * megabyte)
+    if (disk === null) return
+    const places = { deployments: join(disk, 'deployments'), tmp: join(disk, 'tmp') }
+    const stage = isDatabaseThere ? await deployStage(t, join(disk, 'server')) : await deployStage(t, undefined, places)
+    const project = await stage.addProject({
+      deployPath: t.testdir({}),
+      preDeployScript: 'yes the disk fills up, line by line'
+    })
+    const row = await stage.deploy(project, { 'a.txt': '1' })
+    t.match(row, { status: 'failed', errorMessage: /^The pre-deploy script failed: no space is left on the disk/ })
+    t.strictSame(stage.row(row.id), row, `it is recorded${isDatabaseThere ? ', on the same disk' : ''}`)
+    const lines = (await readFile(join(stage.home.deployments, `${row.id}.log`), 'utf8')).split('\n')
+    t.equal(lines.pop(), '')
+    t.ok(lines.every(line => /^\d{4}-[\d:.T-]+Z /.test(line)), 'the log is whole lines')
+    await rm(join(stage.home.deployments, `${row.id}.log`))
+    t.equal((await stage.deploy(project, { 'a.txt': '1' }, {})).status, 'failed')
+  }
+})
+
+t.test('the disk of the target fills: the deployment fails, the target is as it was', async t => {
+  const disk = smallDisk(t, megabyte)
+  if (disk === null) return
+  const stage = await deployStage(t)
+  await writeFile(join(disk, 'a.txt'), 'old')
+  const project = await stage.addProject({ deployPath: join(disk, 'site') })
+  await stage.deploy(project, { 'a.txt': 'old' })
+  const row = await stage.deploy(project, { 'a.txt': 'new', 'b.bin': 'b'.repeat(2 * megabyte) })
+  t.match(row, { status: 'failed', errorMessage: /^Extracting the archive failed: .*no space/ })
+  t.strictSame(await readdir(project.deployPath), ['a.txt'])
+  t.equal(await readFile(join(project.deployPath, 'a.txt'), 'utf8'), 'old')
+})

@@ -1,0 +1,98 @@
+import t from 'tap'
+import { createHash, randomBytes } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Project } from '../../lib/model/project.js'
+import { startServeProcess, type ServeProcess } from '../support/serve-process.js'
+import { zipOf } from '../support/zip.js'
+
+/** Every file below a directory with the digest of its contents. */
+function snapshot(directory: string): Record<string, string> {
+  const files = readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort()
+  return Object.fromEntries(
+    files
+      .filter(file => statSync(join(directory, file)).isFile())
+      .map(file => [file, createHash('sha256').update(readFileSync(join(directory, file))).digest('hex')])
+  )
+}
+
+/** A site that takes a while to extract. */
+function largeSite(mark: string): Record<string, string> {
+  const noise = randomBytes(48 * 1024).toString('hex')
+  const files = Array.from({ length: 300 }, (_, index) => [`assets/${index % 17}/${index}.txt`, `${mark} ${index} ${noise}`])
+  return Object.fromEntries([...files, ['index.html', mark]])
+}
+
+async function push(server: ServeProcess, project: Project, zip: Buffer, fields: Record<string, string> = {}): Promise<void> {
+  const form = new FormData()
+  for (const [name, value] of Object.entries({ projectId: project.id, ...fields })) form.set(name, value)
+  form.set('file', new Blob([zip]), 'site.zip')
+  const headers = { authorization: `Bearer ${project.token}` }
+  const response = await fetch(`${server.url}/api/deploy/upload`, { method: 'POST', headers, body: form })
+  await response.text()
+}
+
+t.test('a server killed while it deploys leaves the target as it was, or complete', async t => {
+  const directory = t.testdir({})
+  const target = join(directory, 'www')
+  let server = await startServeProcess(t, directory)
+  const project = await server.createProject({ name: 'Storefront', deployPath: target })
+  const versions = await Promise.all(['first', 'second'].map(mark => zipOf(largeSite(mark))))
+  await push(server, project, versions[0] as Buffer)
+  const allowed = [snapshot(target)]
+  await push(server, project, versions[1] as Buffer)
+  allowed.push(snapshot(target))
+
+  for (let round = 0; round < 8; round++) {
+    const pushed = push(server, project, versions[round % 2] as Buffer).catch(() => {})
+    await sleep(20 + round * 15)
+    await server.stop('SIGKILL')
+    await pushed
+    server = await startServeProcess(t, directory)
+    const found = snapshot(target)
+    t.ok(allowed.some(version => JSON.stringify(version) === JSON.stringify(found)), `round ${round}: one version, whole`)
+    t.notOk(readdirSync(target).some(name => name.startsWith('.svc-')), 'nothing of the staging is left')
+    for (const { id, status } of await server.deployments(project.id)) {
+      t.ok(status === 'success' || status === 'failed', `${id} is final`)
+    }
+  }
+})
+
+t.test('what a server has answered is there after it was killed', async t => {
+  const directory = t.testdir({})
+  let server = await startServeProcess(t, directory)
+  const created: string[] = []
+  for (let round = 0; round < 5; round++) {
+    await Promise.all(
+      Array.from({ length: 20 }, async (_, index) => {
+        const name = `project ${round}.${index}`
+        const { id } = await server.createProject({ name, deployPath: join(directory, 'targets', `${round}-${index}`) })
+        created.push(id)
+      })
+    )
+    await server.stop('SIGKILL')
+    server = await startServeProcess(t, directory)
+    const kept = await server.api<Project[]>('GET', '/api/projects')
+    t.same(kept.map(({ id }) => id).sort(), [...created].sort(), `after round ${round}`)
+  }
+})
+
+t.test('a deployment that was running has failed after the restart, and its output says why', async t => {
+  const directory = t.testdir({})
+  let server = await startServeProcess(t, directory)
+  const project = await server.createProject({ name: 'Storefront', deployPath: join(directory, 'www') })
+  const upload = await server.upload(project, { 'index.html': 'hello' }, { postDeploy: 'echo begun; sleep 60' })
+  const queued = await server.upload(project, { 'index.html': 'later' })
+  void upload.finished.catch(() => {})
+  void queued.finished.catch(() => {})
+  while (!(await server.deployments(project.id)).some(({ output }) => output.includes('begun'))) await sleep(20)
+  await server.stop('SIGKILL')
+  server = await startServeProcess(t, directory)
+  for (const { status, output } of await server.deployments(project.id)) {
+    t.equal(status, 'failed')
+    t.match(output, /server was restarted/)
+  }
+  t.equal((await server.deployments(project.id)).length, 2)
+  t.notOk(existsSync(join(directory, 'server-home/tmp')) && readdirSync(join(directory, 'server-home/tmp')).length > 0, 'tmp is empty')
+})

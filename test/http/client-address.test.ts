@@ -1,0 +1,83 @@
+import t from 'tap'
+import type { Cidr } from '../../lib/http/client-address.js'
+import { clientAddress, matchesCidr, normaliseAddress, parseCidr } from '../../lib/http/client-address.js'
+
+const nets = (...texts: string[]): Cidr[] => texts.map(text => parseCidr(text) as Cidr)
+const loopback = nets('127.0.0.0/8', '::1')
+
+t.test('one spelling for every address', async t => {
+  const cases: Array<[text: string, address: string | undefined]> = [
+    ['1.2.3.4', '1.2.3.4'],
+    [' 1.2.3.4 ', '1.2.3.4'],
+    ['1.2.3.4:8080', '1.2.3.4'],
+    ['::ffff:1.2.3.4', '1.2.3.4'],
+    ['::FFFF:102:304', '1.2.3.4'],
+    ['[::ffff:1.2.3.4]:80', '1.2.3.4'],
+    ['2001:DB8:0:0:0:0:0:1', '2001:db8::1'],
+    ['2001:db8::0001', '2001:db8::1'],
+    ['[2001:db8::1]:443', '2001:db8::1'],
+    ['[2001:db8::1]', '2001:db8::1'],
+    ['fe80::1%eth0', 'fe80::1'],
+    ['::', '::'],
+    ['0:0:0:0:0:0:0:1', '::1'],
+    ['1:0:0:2:0:0:0:3', '1:0:0:2::3'],
+    ['1:0:2:3:4:5:6:7', '1:0:2:3:4:5:6:7'],
+    ['1:2:3:4:5:6:7::', '1:2:3:4:5:6:7:0'],
+    ['', undefined],
+    ['unknown', undefined],
+    ['_hidden', undefined],
+    ['1.2.3', undefined],
+    ['1.2.3.256', undefined],
+    ['01.2.3.4', undefined],
+    ['1.2.3.4:port', undefined],
+    [':::', undefined],
+    ['localhost', undefined]
+  ]
+  for (const [text, address] of cases) t.equal(normaliseAddress(text), address, text)
+})
+
+t.test('networks', async t => {
+  const cases: Array<[network: string, address: string, matches: boolean]> = [
+    ['10.0.0.0/8', '10.255.0.1', true],
+    ['10.0.0.0/8', '11.0.0.1', false],
+    ['10.1.2.3/8', '10.9.9.9', true],
+    ['192.168.1.128/25', '192.168.1.200', true],
+    ['192.168.1.128/25', '192.168.1.100', false],
+    ['1.2.3.4', '1.2.3.4', true],
+    ['1.2.3.4/32', '1.2.3.5', false],
+    ['0.0.0.0/0', '8.8.8.8', true],
+    ['0.0.0.0/0', '::1', false],
+    ['::/0', '2001:db8::1', true],
+    ['::/0', '8.8.8.8', false],
+    ['2001:db8::/33', '2001:db8:7fff::1', true],
+    ['2001:db8::/33', '2001:db8:8000::1', false],
+    ['::ffff:10.0.0.0/104', '10.1.1.1', true],
+    ['10.0.0.0/8', '::ffff:10.1.1.1', true],
+    ['10.0.0.0/8', 'garbage', false]
+  ]
+  for (const [network, address, matches] of cases) t.equal(matchesCidr(address, nets(network)), matches, `${address} in ${network}`)
+  for (const text of ['', 'a', '1.2.3.4/33', '::/129', '1.2.3.4/-1', '1.2.3.4/', '1.2.3.4/08', '1.2.3.4/8/8', '1.2.3/8', '[::1]', '1.2.3.4:80', '::ffff:1.2.3.4/95', 'fe80::%eth0/64']) {
+    t.equal(parseCidr(text), undefined, text)
+  }
+  t.equal(matchesCidr('1.2.3.4', []), false)
+})
+
+t.test('who sent a request', async t => {
+  const from = (remote: string, headers: Record<string, string>, trusted = loopback) => {
+    const { address, witnessed, viaProxy } = clientAddress({ remote, headers, trusted })
+    return [address, witnessed, viaProxy]
+  }
+  const list = (text: string) => ({ 'x-forwarded-for': text })
+  t.same(from('5.5.5.5', {}), ['5.5.5.5', '5.5.5.5', false])
+  t.same(from('5.5.5.5', list('1.1.1.1')), ['5.5.5.5', '5.5.5.5', false], 'a stranger is not believed')
+  t.same(from('::ffff:127.0.0.1', list('1.1.1.1')), ['1.1.1.1', '1.1.1.1', true])
+  t.same(from('127.0.0.1', list('6.6.6.6, 1.1.1.1')), ['6.6.6.6', '1.1.1.1', true], 'the first may be invented, the last not')
+  t.same(from('127.0.0.1', list('6.6.6.6, 1.1.1.1, 10.0.0.1'), nets('127.0.0.1', '10.0.0.0/8')), ['6.6.6.6', '1.1.1.1', true])
+  t.same(from('127.0.0.1', list('10.0.0.2, 10.0.0.1'), nets('127.0.0.1', '10.0.0.0/8')), ['10.0.0.2', '10.0.0.2', true])
+  t.same(from('127.0.0.1', { 'x-real-ip': '1.1.1.1' }), ['1.1.1.1', '1.1.1.1', true])
+  t.same(from('127.0.0.1', { ...list('2.2.2.2'), 'x-real-ip': '1.1.1.1' }), ['2.2.2.2', '2.2.2.2', true])
+  t.same(from('127.0.0.1', list('unknown, 1.1.1.1:99, _x')), ['1.1.1.1', '1.1.1.1', true], 'garbage is ignored')
+  t.same(from('127.0.0.1', list('garbage')), ['127.0.0.1', '127.0.0.1', true])
+  t.same(from('127.0.0.1', {}), ['127.0.0.1', '127.0.0.1', true])
+  t.same(from('', {}), ['', '', false])
+})

@@ -1,0 +1,70 @@
+import { open, truncate } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { attachment } from '../../lib/http/file.js'
+import type { Route } from '../../lib/http/route.js'
+import { startServer } from '../support/http-server.js'
+
+t.test('files', async t => {
+  const directory = t.testdir({ 'a.txt': '0123456789', 'page.html': '<p>', empty: '', sub: {} })
+  const handles: Array<Awaited<ReturnType<typeof open>>> = []
+  const large = join(directory, 'large')
+  await (await open(large, 'w')).close()
+  await truncate(large, 3 * 1024 * 1024)
+  const routes: Route[] = [
+    {
+      method: 'GET', path: '/f/*name', auth: 'public',
+      handle: ({ params }) => ({ kind: 'file', path: join(directory, params['name'] as string) })
+    },
+    {
+      method: 'GET', path: '/download', auth: 'public',
+      handle: async () => {
+        const handle = await open(join(directory, 'a.txt'))
+        handles.push(handle)
+        const headers = { 'Content-Disposition': attachment('naïve "a".zip'), 'Content-Type': 'application/zip' }
+        return { kind: 'file', path: 'a.txt', handle, headers }
+      }
+    }
+  ]
+  const { url } = await startServer(t, routes)
+
+  const whole = await fetch(`${url}/f/a.txt`)
+  t.match(Object.fromEntries(whole.headers), {
+    'content-type': 'text/plain; charset=utf-8', 'content-length': '10', 'accept-ranges': 'bytes',
+    'content-security-policy': "default-src 'none'; sandbox", 'x-content-type-options': 'nosniff'
+  })
+  t.equal(await whole.text(), '0123456789')
+  const etag = whole.headers.get('etag') as string
+  t.equal((await fetch(`${url}/f/a.txt`, { headers: { 'if-none-match': etag } })).status, 304)
+
+  const part = await fetch(`${url}/f/a.txt`, { headers: { range: 'bytes=2-4' } })
+  t.equal(part.status, 206)
+  t.equal(part.headers.get('content-range'), 'bytes 2-4/10')
+  t.equal(await part.text(), '234')
+  const beyond = await fetch(`${url}/f/a.txt`, { headers: { range: 'bytes=10-' } })
+  t.equal(beyond.status, 416)
+  t.equal(beyond.headers.get('content-range'), 'bytes */10')
+
+  const head = await fetch(`${url}/f/a.txt`, { method: 'HEAD' })
+  t.equal(head.headers.get('content-length'), '10')
+  t.equal(await (await fetch(`${url}/f/empty`)).text(), '')
+  t.equal((await (await fetch(`${url}/f/large`)).arrayBuffer()).byteLength, 3 * 1024 * 1024)
+  for (const name of ['missing', 'sub', 'a.txt/x']) {
+    const reply = await fetch(`${url}/f/${name}`)
+    t.equal(reply.status, 404, name)
+    t.notMatch(await reply.text(), directory)
+  }
+
+  const download = await fetch(`${url}/download`)
+  t.equal(download.headers.get('content-disposition'), `attachment; filename="na_ve _a_.zip"; filename*=UTF-8''na%C3%AFve%20%22a%22.zip`)
+  t.equal(download.headers.get('content-type'), 'application/zip', 'the handler wins, whatever the case')
+  t.equal(await download.text(), '0123456789')
+  await fetch(`${url}/download`, { method: 'HEAD' })
+  for (const handle of handles) t.equal(handle.fd, -1, 'closed')
+})
+
+t.test('names of downloads', async t => {
+  t.equal(attachment('a b.zip'), 'attachment; filename="a b.zip"')
+  t.equal(attachment('a\r\nb'), `attachment; filename="a__b"; filename*=UTF-8''a%0D%0Ab`)
+  t.equal(attachment("it's(1)*\ud800"), `attachment; filename="it's(1)*_"; filename*=UTF-8''it%27s%281%29%2A%EF%BF%BD`)
+})

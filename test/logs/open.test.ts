@@ -1,0 +1,62 @@
+import { linkSync, mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import t from 'tap'
+import { createDeny } from '../../lib/logs/deny.js'
+import { createOpenLog } from '../../lib/logs/open.js'
+
+t.test('the file that is really opened is what the deny list decides on', async t => {
+  const directory = t.testdir({ home: { 'config.json': '{}' }, 'app.log': 'x\n', sub: {} })
+  const home = join(directory, 'home')
+  const openLog = createOpenLog({ deny: createDeny([home]), secrets: [join(home, 'config.json')] })
+  const path = (name: string): string => join(directory, name)
+  const code = (name: string): Promise<string> =>
+    openLog(path(name)).then(async ({ handle }) => { await handle.close(); return 'opened' }, error => error.code)
+
+  t.equal(await code('app.log'), 'opened')
+  symlinkSync('app.log', path('link'))
+  t.equal(await code('link'), 'opened')
+  symlinkSync(join(home, 'config.json'), path('sly.log'))
+  t.equal(await code('sly.log'), 'denied_path')
+  symlinkSync('home', path('elsewhere'))
+  t.equal(await code('elsewhere/config.json'), 'denied_path', 'through a linked directory')
+  linkSync(join(home, 'config.json'), path('hard.log'))
+  t.equal(await code('hard.log'), 'denied_path', 'a hard link')
+  symlinkSync('circle', path('circle'))
+  t.equal(await code('circle'), 'invalid_field')
+  t.equal(await code('nothing'), 'file_missing')
+  t.equal(await code('sub'), 'not_a_file')
+  t.equal(await code('app.log/x'), 'file_missing')
+  if (process.platform !== 'win32') {
+    execFileSync('mkfifo', [path('fifo')])
+    t.equal(await code('fifo'), 'not_a_file', 'a FIFO does not hang')
+  }
+  writeFileSync(path('locked'), 'x', { mode: 0 })
+  if (process.getuid?.() === 0) t.comment('root may read everything: not_readable is skipped')
+  else t.equal(await code('locked'), 'not_readable')
+
+  t.test('a link that is turned while it is opened opens nothing else', async t => {
+    mkdirSync(path('race'))
+    const turned = path('race/log')
+    const turn = (target: string): void => {
+      symlinkSync(target, path('race/next'))
+      renameSync(path('race/next'), turned)
+    }
+    let isOver = false
+    const turning = (async () => {
+      for (let round = 0; !isOver; round++) {
+        turn(round % 2 === 0 ? path('app.log') : join(home, 'config.json'))
+        await new Promise(setImmediate)
+      }
+    })()
+    for (let round = 0; round < 300; round++) {
+      const log = await openLog(turned).catch(() => null)
+      if (log === null) continue
+      t.equal(String(await log.handle.readFile()), 'x\n')
+      await log.handle.close()
+    }
+    isOver = true
+    await turning
+    unlinkSync(turned)
+  })
+})

@@ -1,0 +1,88 @@
+import { writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { createSearches, type SearchEvent, type SearchQuery } from '../../lib/logs/search.js'
+
+const plain = { q: 'needle', isRegex: false, ignoresCase: false, maxHits: 500, context: 0, fromOffset: 0, toOffset: undefined }
+
+async function stage(t: Test, text: string | Buffer) {
+  const path = join(t.testdir({}), 'file')
+  writeFileSync(path, text)
+  const handle = await open(path)
+  t.teardown(() => handle.close())
+  const { size } = await handle.stat()
+  const contents = { handle, size, isCompressed: false, release: async () => {} }
+  const searches = createSearches({ stallMs: 700 })
+  const run = async (query: Partial<SearchQuery>, signal = new AbortController().signal, slow = async () => {}) => {
+    const events: SearchEvent[] = []
+    await searches.run(contents, { ...plain, ...query, signal }, async event => {
+      if (event.event !== 'progress') events.push(event)
+      await slow()
+    })
+    return events
+  }
+  const hits = async (query: Partial<SearchQuery>) =>
+    (await run(query)).flatMap(event => (event.event === 'hit' ? [event.data] : []))
+  return { run, hits, size }
+}
+
+t.test('a large file: every hit once, in the order of the file, by two threads', async t => {
+  const lines = Array.from({ length: 400_000 }, (_, n) => (n % 1000 === 7 ? `line ${n} needle` : `line ${n} ${'x'.repeat(n % 90)}`))
+  const text = lines.map(line => `${line}\n`).join('')
+  const { run, hits, size } = await stage(t, text)
+  t.ok(size > 18 * 1024 * 1024)
+  const found = await hits({ context: 20 })
+  t.same(found.map(({ text }) => text), lines.filter(line => line.endsWith('needle')))
+  for (const { offset, text: hit, before, after } of found) {
+    const n = Number(hit.split(' ')[1])
+    if (text.slice(offset, offset + hit.length) !== hit) t.fail(`the offset of ${hit}`)
+    if (before.join() !== lines.slice(Math.max(0, n - 20), n).join()) t.fail(`before ${hit}`)
+    if (after.join() !== lines.slice(n + 1, n + 21).join()) t.fail(`after ${hit}`)
+  }
+  t.same((await run({})).at(-1), { event: 'done', data: { scannedBytes: size } })
+  const exact = await run({ maxHits: 400 })
+  t.notOk(exact.some(({ event }) => event === 'truncated'), 'as many as may be is not too many')
+  const cut = await run({ maxHits: 399 })
+  t.match(cut.slice(-2), [{ event: 'truncated', data: { maxHits: 399 } }, { event: 'done', data: { scannedBytes: Number } }])
+  t.equal(cut.length, 401)
+  const middle = found[200]!.offset
+  t.equal((await hits({ fromOffset: middle })).length, 200)
+  t.equal((await hits({ toOffset: middle })).length, 200)
+  t.equal((await hits({ fromOffset: middle + 1, toOffset: found[202]!.offset })).length, 1, 'lines that begin in the range')
+})
+
+t.test('lines longer than a block, and none that ends', async t => {
+  const long = `${'y'.repeat(1_500_000)}needle${'y'.repeat(700_000)}`
+  const { hits } = await stage(t, `first\n${long}\nlast needle`)
+  const found = await hits({ context: 1 })
+  t.ok(found.some(({ text }) => text.includes('yneedley') && text.length < 20_000), 'the part around the match')
+  t.equal(found.at(-1)?.text, 'last needle')
+  t.equal(found.length, 2)
+  const { hits: none } = await stage(t, Buffer.concat([Buffer.alloc(3_000_000), Buffer.from('needle')]))
+  t.equal((await none({})).length, 1)
+})
+
+t.test('as many hits as may be, with as many lines around them', async t => {
+  const { run } = await stage(t, `${'x'.repeat(150)} needle\n`.repeat(40_000))
+  t.equal((await run({ maxHits: 5000, context: 20 })).length, 5002)
+  const { run: long } = await stage(t, `${'x'.repeat(16_000)} needle\n`.repeat(600))
+  t.equal((await long({ maxHits: 500, context: 20 })).length, 502)
+})
+
+t.test('an empty file, an empty range', async t => {
+  const { run } = await stage(t, '')
+  t.same(await run({}), [{ event: 'done', data: { scannedBytes: 0 } }])
+  const { run: other } = await stage(t, 'needle\n')
+  t.same(await other({ fromOffset: 99 }), [{ event: 'done', data: { scannedBytes: 0 } }])
+})
+
+t.test('given up: by its caller, and by an expression without end', async t => {
+  const { run } = await stage(t, `${'a'.repeat(4000)}!\n`.repeat(5000))
+  const controller = new AbortController()
+  const reason = new Error('gone')
+  const over = run({ q: 'a' , maxHits: 5000 }, controller.signal, async () => controller.abort(reason))
+  await t.rejects(over, reason)
+  await t.rejects(run({ q: '(a+)+$', isRegex: true }), { name: 'Refusal', message: /stopped/ })
+  t.equal((await run({ q: '!', maxHits: 1 })).length, 3, 'others go on')
+})

@@ -1,0 +1,179 @@
+import { appendFileSync, copyFileSync, renameSync, symlinkSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { systemClock } from '../../lib/base/clock.js'
+import { createDeny } from '../../lib/logs/deny.js'
+import { createInflatedFiles } from '../../lib/logs/inflated.js'
+import { createOpenLog } from '../../lib/logs/open.js'
+import { followLog, type TailEvent } from '../../lib/logs/tail.js'
+import { createFileWatcher } from '../../lib/logs/watch.js'
+
+t.jobs = 8
+
+/** A file that is followed, and what its follower was told. */
+async function follow(t: Test, { before = '', tailLines = 200, slowMs = 0 } = {}) {
+  const directory = t.testdir({})
+  const path = join(directory, 'app.log')
+  if (before !== '') writeFileSync(path, before)
+  const watcher = createFileWatcher()
+  const controller = new AbortController()
+  const events: TailEvent[] = []
+  const needs = {
+    openLog: createOpenLog({ deny: createDeny([]), secrets: [] }),
+    inflated: createInflatedFiles({ tmp: directory }),
+    watcher,
+    clock: systemClock
+  }
+  const over = followLog(needs, { filePath: path, tailLines, batchMs: 50, signal: controller.signal }, async event => {
+    if (slowMs > 0) await sleep(slowMs)
+    events.push(event)
+  }).catch(error => { if (!controller.signal.aborted) throw error })
+  t.teardown(async () => {
+    controller.abort(new Error('over'))
+    await over
+    watcher.close()
+    await needs.inflated.close()
+  })
+  const lines = (): string[] => events.flatMap(({ event, data }) => (event === 'snapshot' || event === 'lines' ? data.lines : []))
+  return {
+    path,
+    events,
+    lines,
+    kinds: () => events.map(({ event }) => event),
+    async until(isSo: () => boolean, what: string): Promise<void> {
+      for (const from = performance.now(); !isSo(); await sleep(10)) {
+        if (performance.now() - from > 8_000) throw new Error(`It never came to "${what}": ${JSON.stringify(events.slice(-6))}`)
+      }
+    },
+    append: (text: string) => appendFileSync(path, text)
+  }
+}
+
+t.test('lines in pieces, with CRLF, with characters cut anywhere', async t => {
+  const log = await follow(t, { before: 'one\n' })
+  await log.until(() => log.events.length === 1, 'snapshot')
+  for (const byte of Buffer.from('zwei ä€😀\r\ndrei\n')) {
+    appendFileSync(log.path, Buffer.from([byte]))
+    await sleep(2)
+  }
+  await log.until(() => log.lines().length === 3, 'three lines')
+  t.same(log.lines(), ['one', 'zwei ä€😀', 'drei'])
+})
+
+t.test('an unfinished last line is shown in the snapshot; what completes it follows', async t => {
+  const log = await follow(t, { before: 'one\ntwo' })
+  await log.until(() => log.events.length === 1, 'snapshot')
+  log.append('\nthree\n')
+  await log.until(() => log.lines().includes('three'), 'three')
+  t.same(log.lines(), ['one', 'two', 'three'])
+})
+
+const rotations: Record<string, (path: string) => void> = {
+  'renamed and made anew': path => {
+    renameSync(path, `${path}.1`)
+    writeFileSync(path, '')
+  },
+  'renamed, and made anew with lines': path => {
+    renameSync(path, `${path}.1`)
+    writeFileSync(path, 'new 0\n')
+  },
+  'copied and truncated': path => {
+    copyFileSync(path, `${path}.1`)
+    truncateSync(path, 0)
+  },
+  'truncated, and grown past the old size at once': path => writeFileSync(path, Array.from({ length: 500 }, (_, n) => `grown ${n}\n`).join('')),
+  'deleted and made anew': path => {
+    unlinkSync(path)
+    writeFileSync(path, 'again\n')
+  }
+}
+
+for (const [how, rotate] of Object.entries(rotations)) {
+  t.test(`${how}: rotated, a snapshot, no line lost or doubled`, async t => {
+    const log = await follow(t, { before: 'before\n' })
+    await log.until(() => log.events.length === 1, 'snapshot')
+    log.append('last of the old\n')
+    await log.until(() => log.lines().includes('last of the old'), 'the old line')
+    rotate(log.path)
+    await log.until(() => log.kinds().includes('rotated'), 'rotated')
+    log.append('first of the new\n')
+    await log.until(() => log.lines().includes('first of the new'), 'the new line')
+    const kinds = log.kinds()
+    t.equal(kinds[kinds.indexOf('rotated') + 1], 'snapshot')
+    t.equal(kinds.filter(kind => kind === 'rotated').length, 1)
+    const lines = log.lines()
+    t.equal(new Set(lines).size, lines.length, 'nothing twice')
+    if (how.includes('grown')) t.equal(lines.filter(line => line.startsWith('grown')).length, 500)
+    t.match(log.events.find(({ event }) => event === 'rotated')?.data, { at: /^\d{4}-.*Z$/ })
+  })
+}
+
+t.test('a writer that is told late goes on in the old file: its lines are not lost', async t => {
+  const log = await follow(t, { before: 'one\n' })
+  await log.until(() => log.events.length === 1, 'snapshot')
+  renameSync(log.path, `${log.path}.1`)
+  writeFileSync(log.path, '')
+  await log.until(() => log.kinds().includes('rotated'), 'rotated')
+  appendFileSync(`${log.path}.1`, 'late\n')
+  await log.until(() => log.lines().includes('late'), 'late')
+  log.append('new\n')
+  await log.until(() => log.lines().includes('new'), 'new')
+  t.same(log.lines(), ['one', 'late', 'new'])
+})
+
+t.test('a writer that never stops, across renames: every line once, in order', async t => {
+  const log = await follow(t, { before: 'line 0\n', slowMs: 5 })
+  let count = 1
+  for (let round = 0; round < 4; round++) {
+    for (let step = 0; step < 40; step++) {
+      log.append(Array.from({ length: 25 }, () => `line ${count++}\n`).join(''))
+      await sleep(1)
+    }
+    if (round < 3) {
+      renameSync(log.path, `${log.path}.${round}`)
+      log.append(`line ${count++}\n`)
+      await log.until(() => log.kinds().filter(kind => kind === 'rotated').length > round, 'rotated')
+    }
+  }
+  await log.until(() => log.lines().length >= count, 'all lines')
+  t.same(log.lines(), Array.from({ length: count }, (_, n) => `line ${n}`))
+})
+
+t.test('a link that is turned is a rotation', async t => {
+  const log = await follow(t)
+  await log.until(() => log.kinds().includes('error'), 'it is not there yet')
+  writeFileSync(`${log.path}.a`, 'a\n')
+  writeFileSync(`${log.path}.b`, 'b\n')
+  symlinkSync(`${log.path}.a`, log.path)
+  await log.until(() => log.lines().includes('a'), 'a')
+  appendFileSync(`${log.path}.a`, 'a2\n')
+  await log.until(() => log.lines().includes('a2'), 'a2')
+  symlinkSync(`${log.path}.b`, `${log.path}.next`)
+  renameSync(`${log.path}.next`, log.path)
+  await log.until(() => log.lines().includes('b'), 'b')
+  t.same(log.kinds(), ['error', 'snapshot', 'lines', 'rotated', 'snapshot'])
+})
+
+t.test('a file that goes away is said to be gone, and goes on when it is back', async t => {
+  const log = await follow(t, { before: 'one\n' })
+  await log.until(() => log.events.length === 1, 'snapshot')
+  unlinkSync(log.path)
+  await log.until(() => log.kinds().includes('error'), 'error')
+  writeFileSync(log.path, 'back\n')
+  await log.until(() => log.lines().includes('back'), 'back')
+  t.same(log.kinds(), ['snapshot', 'error', 'rotated', 'snapshot'])
+})
+
+t.test('a binary file has an empty snapshot and no lines', async t => {
+  const log = await follow(t, { before: '\x01\x02\x00\x03\n' })
+  await log.until(() => log.events.length === 1, 'snapshot')
+  t.match(log.events[0]?.data, { binary: true, lines: [] })
+})
+
+t.test('tailLines counts whole lines', async t => {
+  const log = await follow(t, { before: Array.from({ length: 20_000 }, (_, n) => `line ${n}\n`).join(''), tailLines: 5000 })
+  await log.until(() => log.events.length === 1, 'snapshot')
+  t.equal(log.lines().length, 5000)
+  t.equal(log.lines()[0], 'line 15000')
+})

@@ -1,0 +1,203 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { join } from 'node:path'
+import t from 'tap'
+import { weaknessOf } from '../../lib/auth/admin-token.js'
+import { locateHome } from '../../lib/config/home.js'
+import { serve } from '../../lib/main/serve.js'
+import type { ServeOptions } from '../../lib/main/serve.js'
+import { findOwner } from '../../lib/store/owner.js'
+import { eventsOf, formOf } from '../support/client.js'
+import { startReceiver } from '../support/receiver.js'
+import { configOf, startServer } from '../support/server.js'
+import { zipOf } from '../support/zip.js'
+
+t.test('the first start generates a strong token, keeps it for the owner only, and prints it', async t => {
+  const { told, home, server } = await startServer(t, { environment: { ADMIN_TOKEN: '' } })
+  const { adminToken } = configOf(home)
+  t.equal(weaknessOf(adminToken as string), null)
+  t.equal(statSync(home.configFile).mode & 0o777, 0o600)
+  t.equal(statSync(home.directory).mode & 0o777, 0o700)
+  t.ok(told.info.some(line => line.includes(server.url)))
+  t.ok(told.info.some(line => line.includes(adminToken as string)))
+  t.same(told.warn, [])
+})
+
+t.test('where the admin token comes from: .env.local, then the environment, then the file', async t => {
+  const directory = t.testdir({ '.env.local': 'ADMIN_TOKEN="weak"\n' })
+  const home = locateHome({ SVC_HOME: join(directory, 'home') })
+  const warnings: string[] = []
+  const options: ServeOptions = {
+    home,
+    port: 0,
+    cwd: directory,
+    environment: { ADMIN_TOKEN: 'from-the-environment' },
+    report: { info: () => {}, warn: line => void warnings.push(line) }
+  }
+  const first = await serve(options)
+  t.equal(first.adminToken.current(), 'weak')
+  t.match(warnings, [/weak: it has 4 characters/], 'a weak one only warns')
+  await first.stop({ wait: true })
+  const second = await serve({ ...options, cwd: home.directory })
+  t.equal(second.adminToken.current(), 'from-the-environment')
+  await second.stop({ wait: true })
+})
+
+t.test('the prefix: a, /a and /a/ are the same', async t => {
+  for (const base of ['a', '/a', '/a/', '/a/b/']) {
+    await t.test(base, async t => {
+      const { url, client, server } = await startServer(t, { base })
+      t.ok(url.endsWith(base.includes('b') ? '/a/b' : '/a'), url)
+      t.equal((await client.get('/api/health')).status, 200)
+      const outside = await fetch(`${new URL(server.url).origin}/api/health`)
+      t.equal(outside.status, 404)
+      t.match(await outside.json(), { success: false, code: 'not_found' })
+    })
+  }
+})
+
+t.test('a host that others can reach is warned about', async t => {
+  const { told } = await startServer(t, { host: '0.0.0.0' })
+  t.match(told.warn.join('\n'), /0\.0\.0\.0 can be reached from other machines/)
+})
+
+t.test('a port that is in use is a sentence, and the data directory is free again', async t => {
+  const { server } = await startServer(t)
+  const directory = t.testdir({ 'other-home': {} })
+  const options: ServeOptions = {
+    home: locateHome({ SVC_HOME: join(directory, 'other-home') }),
+    port: Number(new URL(server.url).port),
+    cwd: directory,
+    environment: {},
+    report: { info: () => {}, warn: () => {} }
+  }
+  await t.rejects(serve(options), { kind: 'conflict', code: 'address_in_use', message: /another program/ })
+  const free = await serve({ ...options, port: 0 })
+  await free.stop({ wait: true })
+})
+
+t.test('a data directory has one server', async t => {
+  const { home } = await startServer(t)
+  const options = { home, port: 0, cwd: home.directory, environment: {}, report: { info: () => {}, warn: () => {} } }
+  await t.rejects(serve(options), { kind: 'conflict', code: 'in_use' })
+})
+
+t.test('a database that cannot be read is refused, and left alone', async t => {
+  const directory = t.testdir({ home: { 'svc.db': 'this is no database' } })
+  const home = locateHome({ SVC_HOME: join(directory, 'home') })
+  const options = { home, port: 0, cwd: directory, environment: {}, report: { info: () => {}, warn: () => {} } }
+  await t.rejects(serve(options), { name: 'Refusal' })
+  t.equal(readFileSync(home.database, 'utf8'), 'this is no database')
+  t.equal(await findOwner(home.directory), null, 'the directory is free again')
+})
+
+t.test('the local operator needs no token at the socket of the data directory', async t => {
+  const { home } = await startServer(t)
+  const socketPath = (await findOwner(home.directory)) as string
+  const status = await new Promise((resolve, reject) => {
+    request({ socketPath, path: '/api/projects' }, reply => {
+      reply.resume()
+      resolve(reply.statusCode)
+    })
+      .on('error', reject)
+      .end()
+  })
+  t.equal(status, 200)
+})
+
+t.test('stopping', async t => {
+  const zip = { filename: 'a.zip', bytes: await zipOf({ 'index.html': 'hello' }) }
+  const push = (
+    stage: Awaited<ReturnType<typeof startServer>>,
+    project: { id: string; token: string },
+    script: string
+  ) => {
+    const { contentType, body } = formOf([
+      ['projectId', project.id],
+      ['file', zip],
+      ['postDeploy', script]
+    ])
+    return stage
+      .as(project.token)
+      .open('POST', '/api/deploy/upload', { headers: { 'content-type': contentType }, body })
+  }
+  const textOf = async (stream: AsyncIterable<Buffer>) => {
+    let text = ''
+    for await (const chunk of stream) text += chunk.toString()
+    return { text }
+  }
+
+  t.test('lets a running deployment finish, and its reply too', async t => {
+    const stage = await startServer(t)
+    const project = await stage.createProject('shop')
+    const reply = await push(stage, project, 'sleep 0.5; touch done.txt')
+    const [{ text }] = await Promise.all([textOf(reply), stage.server.stop({ wait: true })])
+    t.match(eventsOf({ text }).at(-1), { event: 'status', status: 'success' })
+    t.ok(existsSync(join(stage.sites, 'shop/done.txt')))
+  })
+
+  t.test('a second time does not wait', async t => {
+    const stage = await startServer(t)
+    const project = await stage.createProject('shop')
+    const reply = await push(stage, project, 'sleep 60')
+    const fromMs = performance.now()
+    const first = stage.server.stop({ wait: true })
+    const events = textOf(reply)
+    await new Promise(resolve => setTimeout(resolve, 100))
+    await stage.server.stop({ wait: false })
+    await first
+    t.match(eventsOf(await events).at(-1), { event: 'status', status: 'failed' })
+    t.ok(performance.now() - fromMs < 10_000)
+  })
+
+  t.test('what was acknowledged is there after the next start', async t => {
+    const stage = await startServer(t)
+    const project = await stage.createProject('shop')
+    await stage.restart()
+    t.equal((await stage.client.get(`/api/projects/${project.id}`)).status, 200)
+  })
+
+  t.test('ends streams that would go on for ever', async t => {
+    const stage = await startServer(t)
+    const project = await stage.createProject('shop')
+    const reply = await push(stage, project, 'sleep 0.3')
+    const [running] = (await stage.client.get('/api/logs')).body
+    const watching = await stage.client.open('GET', `/api/logs/${running.id}/stream`)
+    const ended = Promise.all([textOf(reply), textOf(watching)])
+    await stage.server.stop({ wait: true })
+    await ended
+  })
+})
+
+t.test('.env.local that is not there, and a config.json of an old version', async t => {
+  const directory = t.testdir({
+    home: { 'config.json': '{"adminToken": "kept-token-123456789012", "future": {"a": 1}}' }
+  })
+  const home = locateHome({ SVC_HOME: join(directory, 'home') })
+  const server = await serve({
+    home,
+    port: 0,
+    cwd: directory,
+    environment: {},
+    report: { info: () => {}, warn: () => {} }
+  })
+  t.teardown(() => server.stop({ wait: false }))
+  t.equal(server.adminToken.current(), 'kept-token-123456789012')
+  writeFileSync(home.configFile, '{"adminToken": "changed-by-reset", "future": {"a": 1}}')
+  await new Promise(resolve => setImmediate(resolve))
+  t.equal(server.adminToken.current(), 'changed-by-reset')
+})
+
+t.test('a start is reported where there is an endpoint, and delayed by nothing', async t => {
+  const receiver = await startReceiver(t)
+  receiver.behave('hang')
+  const { server, home, client } = await startServer(t, { environment: { SVC_TELEMETRY_ENDPOINT: receiver.url } })
+  t.equal((await client.get('/api/health')).status, 200)
+  const [request] = await receiver.received(1)
+  const report = JSON.parse(request?.text as string)
+  t.match(report, { event: 'svc.serve.startup', svcVersion: String, instanceId: configOf(home)['telemetryInstanceId'] })
+  t.strictSame(Object.keys(report).sort(), ['arch', 'event', 'instanceId', 'os', 'svcVersion', 'ts'])
+  const fromMs = performance.now()
+  await server.stop({ wait: true })
+  t.ok(performance.now() - fromMs < 2_000)
+})

@@ -1,0 +1,33 @@
+import t from 'tap'
+import { locateHome, ensureHome } from '../../lib/config/home.js'
+import { openAdminToken } from '../../lib/auth/admin-token.js'
+import { createServices } from '../../lib/main/services.js'
+import { systemActor } from '../../lib/model/audit.js'
+import { openStore } from '../../lib/store/database.js'
+import { randomIds } from '../../lib/base/ids.js'
+import { setClock } from '../support/clock.js'
+
+t.test('the services are joined: a setting reaches the bearer, a project its token', async t => {
+  const home = locateHome({ SVC_HOME: t.testdir() })
+  await ensureHome(home)
+  const clock = setClock()
+  const store = await openStore({ directory: home.directory, clock })
+  t.teardown(() => store.close())
+  const admin = await openAdminToken({ home, ids: randomIds })
+  const { settings, bearer, api } = createServices(
+    { store, home, clock, ids: randomIds, environment: {}, version: 'dev', log: () => {} },
+    admin
+  )
+  const client = { address: '192.0.2.1', witnessed: '192.0.2.1', viaProxy: false, local: false }
+  const authorise = (token: string) => () =>
+    bearer.authorise('upload', { headers: { authorization: `Bearer ${token}` }, query: new URLSearchParams(), client })
+
+  t.throws(authorise('global-token'), { kind: 'unauthorized', code: 'unauthorized' })
+  await settings.update(settings.check({ global_deploy_token: 'global-token' }), systemActor)
+  t.equal(authorise('global-token')().role, 'global')
+  const project = await api.projects.projects.create({ name: 'a', deployPath: '/srv/some/where' }, systemActor)
+  t.equal(authorise(project.token)().projectId, project.id)
+  await settings.update(settings.check({ allowed_ips: '10.0.0.0/8' }), systemActor)
+  t.throws(authorise('global-token'), { kind: 'forbidden', code: 'address_not_allowed' })
+  t.match(api.audit.listAudit({ limit: 10 }), [{ target: 'allowed_ips' }, { action: 'project.create' }, {}])
+})

@@ -1,0 +1,30 @@
+import t from 'tap'
+import { headlineOf, notificationOf, testNotification } from '../../lib/notify/events.js'
+import type { Notification } from '../../lib/notify/events.js'
+import { occasion } from '../support/occasion.js'
+
+const sentences: Array<[trigger: Notification['trigger'], event: Notification['event'], expected: string]> = [
+  ['cli', 'deploy_success', 'shop: deployment succeeded'],
+  ['cli', 'deploy_failure', 'shop: deployment failed'],
+  ['async_post_deploy', 'deploy_failure', 'shop: the post-deploy script in the background failed'],
+  ['rollback', 'deploy_success', 'shop: rollback succeeded'],
+  ['rollback', 'deploy_failure', 'shop: rollback failed'],
+  ['manual', 'deploy_success', 'shop: deployment marked as successful'],
+  ['manual', 'deploy_failure', 'shop: deployment marked as failed'],
+  ['test', 'webhook_test', 'a test message: notifications arrive here']
+]
+
+for (const [trigger, event, expected] of sentences) {
+  t.test(`${trigger}, ${event}: a sentence`, async t => {
+    t.equal(headlineOf({ trigger, event, project: occasion().project }), expected)
+  })
+}
+
+t.test('a notification has the time it was made, the test message every field', async t => {
+  const atMs = Date.parse('2030-01-02T03:04:05.678Z')
+  const real = notificationOf(occasion(), atMs)
+  t.equal(real.timestamp, '2030-01-02T03:04:05.678Z')
+  const test = testNotification(atMs)
+  t.same(Object.keys(test).sort(), Object.keys(real).sort())
+  t.match(test, { event: 'webhook_test', trigger: 'test', errorMessage: null, deployment: { rollbackOf: null } })
+})

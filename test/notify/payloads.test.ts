@@ -1,0 +1,123 @@
+import t from 'tap'
+import { notificationOf } from '../../lib/notify/events.js'
+import { complaintIn, formOf, payloadOf } from '../../lib/notify/payloads.js'
+import { occasion } from '../support/occasion.js'
+
+const hosts: Array<[host: string, form: string]> = [
+  ['open.feishu.cn', 'post'],
+  ['feishu.cn', 'post'],
+  ['OPEN.FEISHU.CN', 'post'],
+  ['open.larksuite.com', 'post'],
+  ['open.larksuite.com.', 'post'],
+  ['oapi.dingtalk.com', 'markdown'],
+  ['notdingtalk.com', 'generic'],
+  ['myfeishu.cn', 'generic'],
+  ['feishu.cn.example.com', 'generic'],
+  ['larksuite.community', 'generic'],
+  ['127.0.0.1', 'generic'],
+  ['[::1]', 'generic']
+]
+
+for (const [host, form] of hosts) {
+  t.test(`${host} gets the ${form} form`, async t => {
+    t.equal(formOf(host), form)
+  })
+}
+
+const atMs = Date.parse('2030-01-02T03:04:05Z')
+const failed = notificationOf(occasion({
+  trigger: 'rollback',
+  event: 'deploy_failure',
+  errorMessage: 'The script ended\nwith exit code 1',
+  deployment: { status: 'failed', rollbackOf: 'dep_0', message: 'see [this](https://evil.test) <b>now</b>' }
+}), atMs)
+
+t.test('generic: the fields of the specification and the message, nothing else', async t => {
+  t.same(payloadOf(failed, 'generic'), {
+    event: 'deploy_failure',
+    trigger: 'rollback',
+    timestamp: '2030-01-02T03:04:05.000Z',
+    project: { id: 'proj_1', name: 'shop', deployPath: '/srv/shop' },
+    deployment: {
+      id: 'dep_1',
+      status: 'failed',
+      duration: '1.50s',
+      startTime: '2030-01-01T00:00:00.000Z',
+      endTime: '2030-01-01T00:00:01.500Z',
+      rollbackOf: 'dep_0'
+    },
+    errorMessage: 'The script ended\nwith exit code 1',
+    message: 'see [this](https://evil.test) <b>now</b>'
+  })
+  t.match(payloadOf(notificationOf(occasion(), atMs), 'generic'), { errorMessage: null, deployment: { rollbackOf: null } })
+})
+
+t.test('post: rich text, the keyword in title and text', async t => {
+  t.same(payloadOf(failed, 'post'), {
+    msg_type: 'post',
+    content: {
+      post: {
+        zh_cn: {
+          title: 'svc · shop: rollback failed',
+          content: [
+            'svc · shop: rollback failed',
+            'Project: shop (proj_1)',
+            'Target: /srv/shop',
+            'Deployment: dep_1',
+            'Rollback to: dep_0',
+            'Message: see [this](https://evil.test) <b>now</b>',
+            'Duration: 1.50s',
+            'Error: The script ended with exit code 1',
+            'Time: 2030-01-02T03:04:05.000Z'
+          ].map(text => [{ tag: 'text', text }])
+        }
+      }
+    }
+  })
+})
+
+t.test('markdown: the keyword in title and text, and what others wrote makes no links', async t => {
+  t.same(payloadOf(failed, 'markdown'), {
+    msgtype: 'markdown',
+    markdown: {
+      title: 'svc · shop: rollback failed',
+      text: [
+        '#### svc · shop: rollback failed',
+        '',
+        '- **Project**: shop (proj_1)',
+        '- **Target**: /srv/shop',
+        '- **Deployment**: dep_1',
+        '- **Rollback to**: dep_0',
+        '- **Message**: see \\[this\\](https://evil.test) \\<b\\>now\\</b\\>',
+        '- **Duration**: 1.50s',
+        '- **Error**: The script ended with exit code 1',
+        '- **Time**: 2030-01-02T03:04:05.000Z'
+      ].join('\n')
+    }
+  })
+})
+
+t.test('no form tells a secret of the project', async t => {
+  for (const form of ['generic', 'post', 'markdown'] as const) t.notMatch(JSON.stringify(payloadOf(failed, form)), 'secret')
+})
+
+t.test('chat messages stay short, the generic one is whole', async t => {
+  const long = notificationOf(occasion({ errorMessage: 'x'.repeat(50_000) }), atMs)
+  t.ok(JSON.stringify(payloadOf(long, 'post')).length < 3_000)
+  t.ok(JSON.stringify(payloadOf(long, 'markdown')).length < 3_000)
+  t.ok(JSON.stringify(payloadOf(long, 'generic')).length > 50_000)
+})
+
+t.test('a chat service complains in the body of a 200', async t => {
+  const cases: Array<[answer: string | null, form: 'post' | 'markdown' | 'generic', expected: string | null]> = [
+    ['{"code":0,"msg":"success"}', 'post', null],
+    ['{"code":19024,"msg":"Key Words Not Found"}', 'post', 'answered with the error code 19024'],
+    ['{"errcode":0,"errmsg":"ok"}', 'markdown', null],
+    ['{"errcode":310000,"errmsg":"keywords not in content"}', 'markdown', 'answered with the error code 310000'],
+    ['ok', 'markdown', null],
+    ['null', 'post', null],
+    [null, 'post', null],
+    ['{"code":1}', 'generic', null]
+  ]
+  for (const [answer, form, expected] of cases) t.equal(complaintIn(answer, form), expected, `${form}: ${answer}`)
+})

@@ -1,0 +1,71 @@
+import t from 'tap'
+import { connect } from 'node:net'
+import { parseHttpUrl, post } from '../../lib/notify/post.js'
+import type { Posted } from '../../lib/notify/post.js'
+import { startReceiver } from '../support/receiver.js'
+import type { Behaviour } from '../support/receiver.js'
+
+const never = new AbortController().signal
+
+const cases: Array<{ behaviour: Behaviour; expected: Posted; what: string }> = [
+  { behaviour: 200, expected: { outcome: 'answered', status: 200, text: 'answered' }, what: 'an answer' },
+  { behaviour: 500, expected: { outcome: 'answered', status: 500, text: 'answered' }, what: 'a fault' },
+  { behaviour: 'redirect', expected: { outcome: 'answered', status: 302, text: '' }, what: 'a redirect is an answer' },
+  { behaviour: 'hang', expected: { outcome: 'timeout' }, what: 'no answer' },
+  { behaviour: 'reset', expected: { outcome: 'network', code: 'ECONNRESET' }, what: 'a connection that is reset' },
+  { behaviour: 'endless', expected: { outcome: 'answered', status: 200, text: null }, what: 'a body without an end' },
+  { behaviour: 'silent-body', expected: { outcome: 'answered', status: 200, text: null }, what: 'a body that stops coming' }
+]
+
+for (const { behaviour, expected, what } of cases) {
+  t.test(`post: ${what}`, async t => {
+    const receiver = await startReceiver(t)
+    receiver.behave(behaviour)
+    const fromMs = performance.now()
+    const url = new URL(`${receiver.url}/hook?key=1`)
+    t.same(await post(url, { headers: { 'x-a': 'b' }, body: '{"a":"é"}', limitMs: 300, signal: never }), expected)
+    t.ok(performance.now() - fromMs < 2_000, 'in time')
+    t.match(receiver.requests, [{
+      method: 'POST',
+      path: '/hook?key=1',
+      text: '{"a":"é"}',
+      headers: { 'content-type': 'application/json', 'content-length': '10', 'x-a': 'b' }
+    }])
+    t.equal(receiver.requests.length, 1)
+  })
+}
+
+t.test('post: nobody there', async t => {
+  const receiver = await startReceiver(t)
+  const probe = connect(receiver.port, '127.0.0.1')
+  await new Promise(resolve => probe.once('connect', resolve))
+  const port = probe.localPort
+  probe.destroy()
+  const posted = await post(new URL(`http://127.0.0.1:${port}/`), { headers: {}, body: '', limitMs: 2_000, signal: never })
+  t.same(posted, { outcome: 'network', code: 'ECONNREFUSED' })
+})
+
+t.test('post: given up', async t => {
+  const receiver = await startReceiver(t)
+  receiver.behave('hang')
+  const giveUp = new AbortController()
+  const url = new URL(receiver.url)
+  const posted = post(url, { headers: {}, body: '{}', limitMs: 5_000, signal: giveUp.signal })
+  await receiver.received(1)
+  giveUp.abort(new Error('enough'))
+  await t.rejects(posted, { message: 'enough' })
+  await t.rejects(post(url, { headers: {}, body: '{}', limitMs: 5_000, signal: giveUp.signal }), { message: 'enough' })
+  t.equal(receiver.requests.length, 1, 'given up before it began: nothing is sent')
+})
+
+t.test('post: user and password of the address become a header', async t => {
+  const receiver = await startReceiver(t)
+  const url = new URL(receiver.url.replace('//', '//me:p%40ss@'))
+  await post(url, { headers: {}, body: '{}', limitMs: 5_000, signal: never })
+  t.equal(receiver.requests[0]?.headers.authorization, `Basic ${Buffer.from('me:p@ss').toString('base64')}`)
+})
+
+t.test('what can be sent to', async t => {
+  t.equal(parseHttpUrl('https://a.test/x?key=1')?.href, 'https://a.test/x?key=1')
+  for (const text of ['', 'a.test', 'ftp://a.test', 'file:///etc/passwd']) t.equal(parseHttpUrl(text), null, text)
+})

@@ -1,0 +1,36 @@
+import t from 'tap'
+import { spawnSync } from 'node:child_process'
+import { webhookHeaders } from '../../lib/notify/signature.js'
+
+// The convention's own example (standard-webhooks, spec: "signature scheme").
+const example = {
+  id: 'msg_p5jXN8AQM9LWM0D4loKWxJek',
+  atMs: 1614265330_000,
+  body: '{"test": 2432232314}',
+  secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+}
+
+t.test('the example of the convention', async t => {
+  t.same(webhookHeaders(example), {
+    'webhook-id': 'msg_p5jXN8AQM9LWM0D4loKWxJek',
+    'webhook-timestamp': '1614265330',
+    'webhook-signature': 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='
+  })
+})
+
+t.test('without a secret nothing is signed', async t => {
+  t.same(Object.keys(webhookHeaders({ ...example, secret: '' })), ['webhook-id', 'webhook-timestamp'])
+})
+
+const hasOpenssl = spawnSync('openssl', ['version']).status === 0
+
+for (const secret of [example.secret, 'used as it stands: é']) {
+  t.test(`openssl finds the same signature (${secret.slice(0, 6)})`, { skip: !hasOpenssl && 'there is no openssl here' }, async t => {
+    const headers = webhookHeaders({ ...example, secret })
+    const key = secret.startsWith('whsec_') ? Buffer.from(secret.slice(6), 'base64') : Buffer.from(secret)
+    const words = ['dgst', '-sha256', '-mac', 'HMAC', '-macopt', `hexkey:${key.toString('hex')}`, '-binary']
+    const input = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${example.body}`
+    const { stdout } = spawnSync('openssl', words, { input })
+    t.equal(headers['webhook-signature'], `v1,${stdout.toString('base64')}`)
+  })
+}

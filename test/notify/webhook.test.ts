@@ -1,0 +1,165 @@
+import t from 'tap'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { randomIds } from '../../lib/base/ids.js'
+import type { AuditEvent } from '../../lib/model/audit.js'
+import { createWebhook } from '../../lib/notify/webhook.js'
+import { setClock } from '../support/clock.js'
+import { occasion } from '../support/occasion.js'
+import { startReceiver } from '../support/receiver.js'
+import type { Behaviour } from '../support/receiver.js'
+
+const admin = { name: 'admin', ip: '192.0.2.1' }
+const never = () => ({ signal: new AbortController().signal })
+
+function createStage(url: string, more: { events?: string[]; secret?: string } = {}) {
+  const audits: AuditEvent[] = []
+  const faults: unknown[] = []
+  const clock = setClock()
+  const webhook = createWebhook({
+    settings: {
+      text: key => (key === 'webhook_url' ? url : (more.secret ?? '')),
+      list: () => more.events ?? ['deploy_success', 'deploy_failure']
+    },
+    audit: async event => void audits.push(event),
+    clock,
+    ids: randomIds,
+    version: '1.2.3',
+    log: (...fault) => void faults.push(fault)
+  })
+  return { webhook, audits, faults, clock }
+}
+
+/** Delivery rules (§6.5, §8): how a receiver behaves, at the first attempt and the second, and what comes of it. */
+const rules: Array<{ behaviours: Behaviour[]; attempts: number; outcome: string; statusCode: number | null; reason?: string }> = [
+  { behaviours: [200], attempts: 1, outcome: 'delivered', statusCode: 200 },
+  { behaviours: [204], attempts: 1, outcome: 'delivered', statusCode: 204 },
+  { behaviours: [400], attempts: 1, outcome: 'refused', statusCode: 400, reason: 'answered 400' },
+  { behaviours: [404], attempts: 1, outcome: 'refused', statusCode: 404, reason: 'answered 404' },
+  { behaviours: ['redirect'], attempts: 1, outcome: 'refused', statusCode: 302, reason: 'answered 302' },
+  { behaviours: [408], attempts: 2, outcome: 'refused', statusCode: 408, reason: 'answered 408' },
+  { behaviours: [429], attempts: 2, outcome: 'refused', statusCode: 429, reason: 'answered 429' },
+  { behaviours: [500], attempts: 2, outcome: 'refused', statusCode: 500, reason: 'answered 500' },
+  { behaviours: [503, 200], attempts: 2, outcome: 'delivered', statusCode: 200 },
+  { behaviours: ['reset'], attempts: 2, outcome: 'network', statusCode: null, reason: 'the connection failed (ECONNRESET)' },
+  { behaviours: ['reset', 200], attempts: 2, outcome: 'delivered', statusCode: 200 },
+  { behaviours: [500, 400], attempts: 2, outcome: 'refused', statusCode: 400, reason: 'answered 400' },
+  { behaviours: ['endless'], attempts: 1, outcome: 'delivered', statusCode: 200 },
+  { behaviours: ['hang', 200], attempts: 2, outcome: 'delivered', statusCode: 200 },
+  { behaviours: ['silent-body'], attempts: 1, outcome: 'delivered', statusCode: 200 },
+  { behaviours: ['hang'], attempts: 2, outcome: 'timeout', statusCode: null, reason: 'no answer within 5 s' }
+]
+
+t.test('delivery', async t => {
+  t.jobs = rules.length
+  for (const { behaviours, attempts, outcome, statusCode, reason } of rules) {
+    t.test(`${behaviours.join(', then ')}: ${outcome} after ${attempts}`, async t => {
+      const receiver = await startReceiver(t)
+      receiver.behave(...behaviours)
+      const { webhook, audits, faults } = createStage(`${receiver.url}/a-secret-path?key=a-secret-key`)
+      const delivery = await webhook.test(admin, never())
+      t.match(delivery, { outcome, statusCode, attempts, durationMs: Number, reason: reason ?? null })
+      t.ok(delivery.durationMs < 12_000)
+      t.equal(receiver.requests.length, attempts)
+      t.equal(new Set(receiver.requests.map(({ headers }) => headers['webhook-id'])).size, 1, 'a retry keeps the id')
+      t.equal(new Set(receiver.requests.map(({ text }) => text)).size, 1, 'and the body')
+      t.same(faults, [])
+      t.equal(audits.length, reason === undefined ? 0 : 1)
+      if (reason === undefined) return
+      t.match(audits, [{ action: 'webhook.send', ok: false, actor: admin, target: `127.0.0.1:${receiver.port}` }])
+      t.match(audits[0]?.detail, reason)
+      t.notMatch(JSON.stringify(audits), 'secret')
+    })
+  }
+})
+
+t.test('which occasions are sent', async t => {
+  const receiver = await startReceiver(t)
+  const sent = (): string[] => receiver.requests.map(({ text }) => JSON.parse(text).event)
+  for (const [events, expected] of [
+    [['deploy_failure'], ['deploy_failure']],
+    [[], []],
+    [['deploy_success', 'deploy_failure'], ['deploy_success', 'deploy_failure']]
+  ] as const) {
+    receiver.requests.length = 0
+    const { webhook } = createStage(receiver.url, { events: [...events] })
+    webhook.notify(occasion({ event: 'deploy_success' }))
+    await webhook.stop({ graceMs: 2_000 })
+    const second = createStage(receiver.url, { events: [...events] }).webhook
+    second.notify(occasion({ event: 'deploy_failure' }))
+    await second.stop({ graceMs: 2_000 })
+    t.same(sent(), expected)
+  }
+  const { webhook, audits } = createStage('')
+  webhook.notify(occasion())
+  await webhook.stop({ graceMs: 1_000 })
+  t.same(audits, [], 'without an address nothing is sent, and nothing has failed')
+})
+
+t.test('headers', async t => {
+  const receiver = await startReceiver(t)
+  const { webhook, clock } = createStage(receiver.url, { secret: 'whsec_c2VjcmV0' })
+  webhook.notify(occasion({ event: 'deploy_failure', trigger: 'manual' }))
+  await receiver.received(1)
+  t.match(receiver.requests[0]?.headers, {
+    'user-agent': 'svc/1.2.3',
+    'content-type': 'application/json',
+    'x-svc-event': 'deploy_failure',
+    'webhook-id': /^msg_[a-z2-7]{16}$/,
+    'webhook-timestamp': String(clock.now() / 1000),
+    'webhook-signature': /^v1,[A-Za-z0-9+/]{43}=$/
+  })
+})
+
+t.test('the record is sent as it was, whatever becomes of it meanwhile', async t => {
+  const receiver = await startReceiver(t)
+  receiver.behave(500, 200)
+  const { webhook } = createStage(receiver.url)
+  const given = occasion()
+  webhook.notify(given)
+  given.deployment.status = 'failed'
+  const [first, second] = await receiver.received(2)
+  t.equal(JSON.parse(first?.text as string).deployment.status, 'success')
+  t.equal(second?.text, first?.text)
+})
+
+t.test('nobody waits, and what cannot be sent throws at nobody', async t => {
+  const receiver = await startReceiver(t)
+  receiver.behave('hang')
+  const { webhook, audits } = createStage(receiver.url)
+  const fromMs = performance.now()
+  for (let i = 0; i < 1_100; i++) webhook.notify(occasion({ project: { id: `proj_${i}` } }))
+  t.ok(performance.now() - fromMs < 500)
+  t.equal(audits.length, 1_100 - 8 - 1_000, 'what is too much is dropped, and said')
+  t.match(audits[0], { action: 'webhook.send', detail: /1000 others wait, 0 attempts/ })
+  await receiver.received(8)
+  await sleep(50)
+  t.equal(receiver.requests.length, 8, 'so many at once')
+
+  const stoppedAtMs = performance.now()
+  await webhook.stop({ graceMs: 100 })
+  t.ok(performance.now() - stoppedAtMs < 2_000)
+  t.equal(audits.length, 1_100, 'each of them is accounted for')
+  webhook.notify(occasion())
+  t.match(audits.at(-1), { projectId: 'proj_1', detail: /the server was stopped, 0 attempts/ })
+
+  const { webhook: broken, faults } = createStage('not an address')
+  broken.notify(occasion())
+  t.equal(faults.length, 1)
+})
+
+t.test('the test message', async t => {
+  const receiver = await startReceiver(t)
+  const { webhook } = createStage(receiver.url, { events: [] })
+  t.match(await webhook.test(admin, never()), { outcome: 'delivered' }, 'whatever webhook_events says')
+  t.match(JSON.parse(receiver.requests[0]?.text as string), {
+    event: 'webhook_test', trigger: 'test', project: { id: String, name: String }, deployment: { id: String }, message: String
+  })
+  await t.rejects(createStage('').webhook.test(admin, never()), { kind: 'invalid', code: 'no_webhook' })
+
+  receiver.behave('hang')
+  const giveUp = new AbortController()
+  const test = webhook.test(admin, { signal: giveUp.signal })
+  await receiver.received(2)
+  giveUp.abort(new Error('gone'))
+  t.match(await test, { outcome: 'stopped', reason: 'it was broken off' })
+})

@@ -1,0 +1,263 @@
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { readFile, writeFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { runProcess, scriptCommand, type Ended, type RunOptions } from '../../lib/proc/run.js'
+
+const posix = process.platform === 'win32' ? 'the scripts of these tests are written for sh' : false
+// Not the PATH of whoever runs the tests: an entry that is closed to them makes a missing program look forbidden.
+const env = { PATH: '/usr/local/bin:/usr/bin:/bin' }
+
+async function run(
+  script: string,
+  options: Partial<RunOptions> = {}
+): Promise<{ ended: Ended; lines: string[]; tookMs: number }> {
+  const lines: string[] = []
+  const started = performance.now()
+  const ended = await runProcess({
+    command: scriptCommand(script),
+    cwd: process.cwd(),
+    env,
+    onLine: line => void lines.push(line),
+    ...options
+  })
+  return { ended, lines, tookMs: performance.now() - started }
+}
+
+async function isGone(pid: number): Promise<boolean> {
+  for (let tries = 0; tries < 100; tries++) {
+    try {
+      process.kill(pid, 0)
+      // A zombie that nobody reaps still answers.
+      const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
+      if (/\) Z /.test(stat)) return true
+    } catch {
+      return true
+    }
+    await sleep(20)
+  }
+  return false
+}
+
+t.test('what a script ended with', { skip: posix }, async t => {
+  const table: Array<[what: string, script: string, ended: Ended, lines: string[]]> = [
+    ['nothing', '', { reason: 'exit', exitCode: 0, signal: null }, []],
+    ['lines', 'echo a; echo b', { reason: 'exit', exitCode: 0, signal: null }, ['a', 'b']],
+    ['a non-zero exit', 'echo no; exit 3', { reason: 'exit', exitCode: 3, signal: null }, ['no']],
+    ['a signal', 'echo x; kill -9 $$', { reason: 'signal', exitCode: null, signal: 'SIGKILL' }, ['x']],
+    ['no final newline', 'printf "a\\nb"', { reason: 'exit', exitCode: 0, signal: null }, ['a', 'b']],
+    ['empty lines and CRLF', 'printf "\\n\\r\\na\\r\\n"', { reason: 'exit', exitCode: 0, signal: null }, ['', '', 'a']],
+    ['invalid UTF-8', 'printf "a\\377b\\303\\n\\303\\244"', { reason: 'exit', exitCode: 0, signal: null }, ['a\ufffdb\ufffd', 'ä']],
+    ['stdin, at its end', 'cat; read x || echo "end $?"', { reason: 'exit', exitCode: 0, signal: null }, ['end 1']],
+    ['a missing program', 'svc-no-such-program', { reason: 'exit', exitCode: 127, signal: null }, ['sh: 1: svc-no-such-program: not found']]
+  ]
+  for (const [what, script, expected, lines] of table) {
+    const result = await run(script)
+    t.strictSame(result.ended, expected, what)
+    if (what === 'a missing program') t.match(result.lines.join(), 'svc-no-such-program', what)
+    else t.strictSame(result.lines, lines, what)
+  }
+})
+
+t.test('stdout and stderr come in the order in which they were written', { skip: posix }, async t => {
+  const { lines } = await run('i=0; while [ $i -lt 300 ]; do echo o$i; echo e$i >&2; i=$((i+1)); done')
+  t.strictSame(lines, Array.from({ length: 300 }, (_, i) => [`o${i}`, `e${i}`]).flat())
+})
+
+t.test('quotes, newlines and words of a script arrive as they were written', { skip: posix }, async t => {
+  const { lines } = await run(`x='a "b" $c'\necho "$x" # comment\necho '$0' "$#" '%s'`)
+  t.strictSame(lines, ['a "b" $c', '$0 0 %s'])
+})
+
+t.test('only the environment that was given is there, and the directory', { skip: posix }, async t => {
+  const cwd = t.testdir({ 'here.txt': 'yes' })
+  const { lines } = await run('cat here.txt; echo; echo "$A,$HOME"', { cwd, env: { ...env, A: 'ä b', NONE: undefined } })
+  t.strictSame(lines, ['yes', 'ä b,'])
+})
+
+t.test('a command that is no script keeps two outputs', { skip: posix }, async t => {
+  const { ended, lines } = await run('', { command: ['sh', '-c', 'echo out; echo err >&2; exit 1'] })
+  t.equal(ended.exitCode, 1)
+  t.strictSame(lines.sort(), ['err', 'out'])
+})
+
+t.test('what cannot be started is an outcome that says why', { skip: posix }, async t => {
+  const cwd = t.testdir({ file: '' })
+  const table: Array<[what: string, options: Partial<RunOptions>, error: RegExp]> = [
+    ['no such directory', { cwd: join(cwd, 'none') }, /^could not start "sh": there is no directory ".*none"$/],
+    ['a file', { cwd: join(cwd, 'file') }, /is not a directory$/],
+    ['no such program', { command: ['svc-none'] }, /^could not start "svc-none": there is no such program$/],
+    ['no program at all', { command: [] }, /^could not start ""/],
+    ['a NUL byte', { command: scriptCommand('a\0b') }, /null byte/],
+    ['too long', { command: scriptCommand('#'.repeat(3_000_000)) }, /longer than the system allows$/]
+  ]
+  for (const [what, options, error] of table) {
+    const { ended } = await run('', { cwd, ...options })
+    t.equal(ended.reason, 'spawn_failed', what)
+    t.match(ended.error, error, what)
+  }
+})
+
+t.test('past its time limit a script is stopped, with all it started', { skip: posix }, async t => {
+  const { ended, lines, tookMs } = await run('sleep 60 & echo $!; echo waiting; wait', { timeoutMs: 200 })
+  t.strictSame(ended, { reason: 'timeout', exitCode: null, signal: 'SIGTERM' })
+  t.equal(lines[1], 'waiting')
+  t.ok(await isGone(Number(lines[0])), 'the child of the script is gone')
+  t.ok(tookMs < 5_000)
+})
+
+t.test('whoever ignores SIGTERM is killed after the grace', { skip: posix }, async t => {
+  const { ended, lines, tookMs } = await run('trap "" TERM; echo $$; while :; do sleep 0.05; done', { timeoutMs: 100, graceMs: 200 })
+  t.strictSame(ended, { reason: 'timeout', exitCode: null, signal: 'SIGKILL' })
+  t.ok(await isGone(Number(lines[0])))
+  t.ok(tookMs >= 300 && tookMs < 5_000, `${tookMs} ms`)
+})
+
+t.test('a member of the group that ignores SIGTERM is killed although the shell has gone', { skip: posix }, async t => {
+  const script = '(trap "" TERM; while :; do sleep 0.05; done) & echo $!; wait'
+  const { ended, lines } = await run(script, { timeoutMs: 200, graceMs: 200 })
+  t.equal(ended.reason, 'timeout')
+  t.ok(await isGone(Number(lines[0])))
+})
+
+/** Leaves a child in the script's group to a parent outside of it, which never takes note of its end. */
+const neglectful = `use POSIX; if (fork) { POSIX::setpgid(0, 0); $| = 1; print "$$\\n"; sleep 60 } else { sleep 60 }`
+const noZombies = spawnSync('perl', ['-MPOSIX', '-e', '1']).status !== 0 && 'perl, which makes the zombie, is not on this machine'
+
+t.test('whoever has ended but was never reaped is not waited for', { skip: posix || noZombies }, async t => {
+  const { ended, lines, tookMs } = await run(`perl -e '${neglectful}' & wait`, { timeoutMs: 500, graceMs: 8000 })
+  const parent = Number(lines[0])
+  t.teardown(() => process.kill(parent))
+  t.equal(ended.reason, 'timeout')
+  t.ok(tookMs < 4000, `it took ${tookMs.toFixed(0)} ms`)
+  t.doesNotThrow(() => process.kill(parent, 0), 'whoever has left the group is left alone')
+})
+
+t.test('a script may use its grace to clean up, and its reason stays', { skip: posix }, async t => {
+  const { ended, lines } = await run('trap "echo cleaned; exit 7" TERM; echo ready; while :; do sleep 0.02; done', { timeoutMs: 300 })
+  t.strictSame(ended, { reason: 'timeout', exitCode: 7, signal: null })
+  t.strictSame([lines[0], lines.at(-1)], ['ready', 'cleaned'])
+})
+
+t.test('cancelled: before it starts, and while it runs', { skip: posix }, async t => {
+  const before = await run('echo never', { signal: AbortSignal.abort() })
+  t.strictSame(before.ended, { reason: 'cancelled', exitCode: null, signal: null })
+  t.strictSame(before.lines, [])
+  const control = new AbortController()
+  const during = await run('echo on; sleep 60', { signal: control.signal, onLine: () => control.abort(), timeoutMs: 30_000 })
+  t.strictSame(during.ended, { reason: 'cancelled', exitCode: null, signal: 'SIGTERM' })
+  t.ok(during.tookMs < 5_000)
+})
+
+t.test('the first reason wins', { skip: posix }, async t => {
+  const control = new AbortController()
+  setTimeout(() => control.abort(), 250)
+  const { ended } = await run('trap "" TERM; while :; do sleep 0.05; done', { timeoutMs: 100, graceMs: 400, signal: control.signal })
+  t.equal(ended.reason, 'timeout')
+})
+
+t.test('a daemon left behind neither holds the run up, nor dies of it', { skip: posix }, async t => {
+  const cwd = t.testdir({})
+  const script = '(while :; do echo tick; echo x >> alive; sleep 0.05; done) & echo $! > pid; echo started'
+  const { ended, lines, tookMs } = await run(script, { cwd })
+  const pid = Number(await readFile(join(cwd, 'pid'), 'utf8'))
+  t.teardown(() => process.kill(pid, 'SIGKILL'))
+  t.strictSame(ended, { reason: 'exit', exitCode: 0, signal: null })
+  t.ok(lines.includes('started'))
+  t.ok(tookMs < 4_000, `${tookMs} ms`)
+  const given = lines.length
+  const size = (await readFile(join(cwd, 'alive'))).length
+  await sleep(300)
+  t.equal(lines.length, given, 'its later output is nobody’s')
+  t.ok((await readFile(join(cwd, 'alive'))).length > size, 'it lives on')
+})
+
+t.test('a silent daemon costs a fraction of a second', { skip: posix }, async t => {
+  const { lines, tookMs } = await run('sleep 30 & echo $!')
+  t.teardown(() => process.kill(Number(lines[0]), 'SIGKILL'))
+  t.ok(tookMs < 2_000, `${tookMs} ms`)
+})
+
+t.test('a busy daemon left behind is cut off', { skip: posix }, async t => {
+  const { lines, tookMs } = await run('yes & echo $!')
+  t.teardown(() => process.kill(Number(lines.find(line => line !== 'y')), 'SIGKILL'))
+  t.ok(tookMs < 4_000, `${tookMs} ms`)
+})
+
+t.test('100 MB of output take bounded memory', { skip: posix }, async t => {
+  let lines = 0
+  let characters = 0
+  let peak = 0
+  const before = process.memoryUsage().rss
+  const { ended } = await run('head -c 100000000 /dev/zero | tr "\\0" x | fold -w 999', {
+    onLine: line => {
+      lines++
+      characters += line.length
+      if (lines % 1000 === 0) peak = Math.max(peak, process.memoryUsage().rss)
+    }
+  })
+  t.equal(ended.exitCode, 0)
+  t.equal(characters, 100_000_000)
+  t.equal(lines, Math.ceil(100_000_000 / 999))
+  t.ok(peak - before < 100 * 1024 * 1024, `${Math.round((peak - before) / 1048576)} MB`)
+})
+
+t.test('one line of 10 MB comes in pieces', { skip: posix }, async t => {
+  const { lines } = await run('head -c 10000000 /dev/zero | tr "\\0" x')
+  t.equal(lines.join('').length, 10_000_000)
+  t.ok(lines.every(line => line.length <= 64 * 1024))
+})
+
+t.test('a slow consumer holds the child back', { skip: posix }, async t => {
+  const cwd = t.testdir({})
+  let release = (): void => {}
+  const gate = new Promise<void>(resolve => (release = resolve))
+  let lines = 0
+  const done = run('yes abcdefg | head -n 1000000; echo done > done', {
+    cwd,
+    onLine: () => {
+      lines++
+      return gate
+    }
+  })
+  await sleep(500)
+  const held = lines
+  t.ok(held > 0 && held < 100_000, `${held} lines before the pause`)
+  await t.rejects(readFile(join(cwd, 'done')), 'the child waits in its write')
+  release()
+  t.equal((await done).ended.exitCode, 0)
+  t.equal(lines, 1_000_000)
+})
+
+t.test('what a slow consumer has not taken at the exit is still handed out', { skip: posix }, async t => {
+  const lines: string[] = []
+  const { ended } = await run('seq 1 3000', {
+    onLine: async line => {
+      lines.push(line)
+      await sleep(500)
+    }
+  })
+  t.equal(ended.exitCode, 0)
+  t.equal(lines.length, 3000)
+})
+
+t.test('a consumer that fails stops the script, and its error travels', { skip: posix }, async t => {
+  const full = new Error('disk full')
+  const thrown = run('echo a; sleep 60', { onLine: () => { throw full } })
+  await t.rejects(thrown, full)
+  const rejected = run('echo a; sleep 60', { onLine: () => Promise.reject(full) })
+  await t.rejects(rejected, full)
+})
+
+t.test('a program that waits for nobody lets this one exit', { skip: posix }, async t => {
+  const directory = t.testdir({})
+  const program = join(directory, 'program.mjs')
+  const source = new URL('../../lib/proc/run.js', import.meta.url).href
+  await writeFile(program, `import { runProcess, scriptCommand } from '${source}'
+    await runProcess({ command: scriptCommand('sleep 20 & echo $!'), cwd: '/', env: process.env, onLine: l => console.log(l) })`)
+  const { ended, lines, tookMs } = await run('', { command: [process.execPath, program] })
+  t.teardown(() => process.kill(Number(lines[0]), 'SIGKILL'))
+  t.equal(ended.exitCode, 0)
+  t.ok(tookMs < 10_000, `${tookMs} ms`)
+})

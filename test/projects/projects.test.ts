@@ -1,0 +1,87 @@
+import { mkdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { systemActor as actor } from '../../lib/model/audit.js'
+import { createProjects } from '../../lib/projects/projects.js'
+import { listAudit } from '../../lib/store/tables/audit.js'
+import { openStage } from '../support/store.js'
+
+t.test('projects', async t => {
+  const stage = await openStage(t)
+  const { directory, store, clock } = stage
+  const home = join(directory, 'home')
+  mkdirSync(home)
+  const running = new Set<string>()
+  const removed: string[][] = []
+  const projects = createProjects({
+    ...stage,
+    home,
+    deployments: { hasRunning: id => running.has(id), removeFilesOf: async ids => void removed.push(ids) }
+  })
+  const at = (name: string) => join(directory, 'sites', name)
+
+  t.test('a project knows when it was made and when it was changed', async t => {
+    const made = await projects.create({ name: 'shop', deployPath: at('shop') }, actor)
+    t.equal(made.createdAt, '2030-01-01T00:00:00.000Z')
+    clock.advance(1000)
+    const changed = await projects.update(made.id, { name: 'Shop' }, actor)
+    t.match(changed, { name: 'Shop', createdAt: '2030-01-01T00:00:00.000Z', updatedAt: '2030-01-01T00:00:01.000Z' })
+  })
+
+  t.test('paths are compared by segments, whatever their spelling', async t => {
+    const taken = { kind: 'conflict', code: 'path_taken' }
+    for (const path of [
+      at('shop'),
+      `${at('shop')}/`,
+      at('shop/../shop'),
+      at('shop/a'),
+      at('shop/a/b'),
+      join(directory, 'sites')
+    ]) {
+      await t.rejects(projects.create({ name: 'x', deployPath: path }, actor), taken, path)
+    }
+    for (const path of [at('shop-2'), at('sho')]) await projects.create({ name: 'x', deployPath: path }, actor)
+  })
+
+  t.test('a link to the target of another is taken, too', async t => {
+    mkdirSync(at('shop'), { recursive: true })
+    symlinkSync(at('shop'), at('link'))
+    symlinkSync(at('shop'), at('other-link'))
+    const taken = { kind: 'conflict', code: 'path_taken' }
+    await t.rejects(projects.create({ name: 'x', deployPath: at('link') }, actor), taken)
+    await t.rejects(projects.create({ name: 'x', deployPath: at('link/below') }, actor), taken)
+  })
+
+  t.test('what runs is not pulled away', async t => {
+    const { id } = await projects.create({ name: 'busy', deployPath: at('busy') }, actor)
+    running.add(id)
+    await t.rejects(projects.remove(id, actor), { kind: 'conflict', code: 'deployment_running' })
+    await t.rejects(projects.update(id, { deployPath: at('moved') }, actor), {
+      kind: 'conflict',
+      code: 'deployment_running'
+    })
+    t.equal((await projects.update(id, { deployPath: at('busy'), name: 'still' }, actor)).name, 'still')
+    running.delete(id)
+    await projects.remove(id, actor)
+    t.throws(() => projects.get(id), { kind: 'not_found', code: 'not_found' })
+    t.same(removed, [[]])
+  })
+
+  t.test('a refused change leaves neither a trace nor an audit entry', async t => {
+    const before = listAudit(store, { limit: 500 }).length
+    const [project] = projects.list()
+    const id = project?.id as string
+    await t.rejects(projects.update(id, { name: 'new', tagIds: ['tag_x'] }, actor), {
+      code: 'invalid_field',
+      field: 'tagIds'
+    })
+    t.equal(projects.get(id).name, project?.name)
+    t.equal(listAudit(store, { limit: 500 }).length, before)
+  })
+
+  t.test('two who take the same path at the same time: one gets it', async t => {
+    const taking = Array.from({ length: 5 }, () => projects.create({ name: 'race', deployPath: at('race') }, actor))
+    const outcomes = await Promise.allSettled(taking)
+    t.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1)
+  })
+})

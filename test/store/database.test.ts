@@ -1,0 +1,171 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Refusal } from '../../lib/base/refusal.js'
+import { realDisk } from '../../lib/store/disk.js'
+import { openStore } from '../../lib/store/database.js'
+import type { Transaction } from '../../lib/store/database.js'
+import { readSettings, writeSetting } from '../../lib/store/tables/settings.js'
+import { aStore, createFaultyDisk, withoutSqlite3 } from './stage.js'
+
+t.test('a write resolves with the result of its work, which has run when write returns', async t => {
+  const store = await aStore(t)
+  const written = store.write(tx => (writeSetting(tx, 'a', '1'), 'result'))
+  t.same(readSettings(store), { a: '1' })
+  t.equal(await written, 'result')
+})
+
+t.test('a write whose work throws rejects with what was thrown, and leaves nothing', async t => {
+  const directory = t.testdir()
+  const store = await openStore({ directory })
+  const failure = new Error('no')
+  await t.rejects(
+    store.write(tx => {
+      writeSetting(tx, 'a', '1')
+      throw failure
+    }),
+    failure
+  )
+  await t.rejects(store.write(tx => tx.run('INSERT INTO settings (key) VALUES (?)', 'b')), /NOT NULL/)
+  t.same(readSettings(store), {})
+  t.same(store.state(), { ok: true, path: join(directory, 'svc.db'), error: null })
+  await store.write(tx => writeSetting(tx, 'c', '3'))
+  await store.close()
+  const again = await openStore({ directory })
+  t.same(readSettings(again), { c: '3' })
+  await again.close()
+})
+
+t.test('a statement that failed inside the work, and was caught, is not repeated', async t => {
+  const directory = t.testdir()
+  const store = await openStore({ directory })
+  await store.write(tx => {
+    writeSetting(tx, 'a', '1')
+    t.throws(() => tx.run('INSERT INTO settings (key, value) VALUES (?, ?)', 'a', '2'), /UNIQUE/)
+    writeSetting(tx, 'b', '2')
+  })
+  const again = await openStore({ directory })
+  t.same(readSettings(again), { a: '1', b: '2' })
+  await again.close()
+  await store.close()
+})
+
+t.test('what is a bug in the caller throws: work that waits, a write inside a write, a transaction that is over', async t => {
+  const store = await aStore(t)
+  await t.rejects(store.write(async tx => writeSetting(tx, 'a', '1')), /may not wait/)
+  let inner: Promise<unknown> = Promise.resolve()
+  let leaked: Transaction | undefined
+  await store.write(tx => {
+    leaked = tx
+    inner = store.write(() => {})
+    inner.catch(() => {})
+  })
+  await t.rejects(inner, /inside another/)
+  t.throws(() => leaked?.run('DELETE FROM settings'), /over/)
+  t.throws(() => leaked?.get('SELECT 1'), /over/)
+  t.throws(() => store.get('DELETE FROM settings RETURNING key'), /only reads/)
+  t.same(readSettings(store), {})
+})
+
+t.test('a write that changes nothing waits for those before it', async t => {
+  const store = await aStore(t)
+  const order: string[] = []
+  await Promise.all([
+    store.write(tx => writeSetting(tx, 'a', '1')).then(() => order.push('write')),
+    store.write(tx => tx.get('SELECT 1')).then(() => order.push('read'))
+  ])
+  t.same(order, ['write', 'read'])
+})
+
+t.test('values of every kind are the same after a replay as before', async t => {
+  const directory = t.testdir()
+  const store = await openStore({ directory })
+  const values = ['', '\0\n"漢🙂', '\ud800', 2 ** 53 - 1, -0.1, 5e-324, new Uint8Array([0, 10, 255]), new Uint8Array()]
+  await store.write(tx => values.forEach((value, n) => void tx.run('INSERT INTO settings VALUES (?, ?)', `v${n}`, value)))
+  const sql = 'SELECT key, value, typeof(value) AS type FROM settings ORDER BY key'
+  const again = await openStore({ directory })
+  t.strictSame(again.all(sql), store.all(sql))
+  await again.close()
+  await store.close()
+})
+
+t.test('a closed store refuses; one that closes waits for the writes that were begun', async t => {
+  const directory = t.testdir()
+  const store = await openStore({ directory })
+  const written = store.write(tx => writeSetting(tx, 'a', '1'))
+  const closed = store.close()
+  await t.rejects(store.write(tx => writeSetting(tx, 'b', '1')), { code: 'shutting_down' })
+  await written
+  await closed
+  t.equal(store.close(), closed, 'closing again is the same closing')
+  t.throws(() => readSettings(store), { code: 'database_unavailable' })
+  const again = await openStore({ directory })
+  t.same(readSettings(again), { a: '1' })
+  await again.close()
+})
+
+t.test('when the disk is full a write is refused with a sentence, and the state says so until one succeeds', async t => {
+  const disk = createFaultyDisk(realDisk)
+  const store = await aStore(t, { disk })
+  await store.write(tx => writeSetting(tx, 'a', '1'))
+  Object.assign(disk, { steps: 0, failAt: 1, code: 'ENOSPC' })
+  const refusal = (await store.write(tx => writeSetting(tx, 'a', '2')).catch(error => error)) as Refusal
+  t.match(refusal, { name: 'Refusal', kind: 'unavailable', code: 'disk_full', message: 'the change was not saved: the disk is full' })
+  t.match(refusal.cause, { code: 'ENOSPC' })
+  t.match(store.state(), { ok: false, error: 'the disk is full' })
+  t.same(readSettings(store), { a: '1' }, 'memory is what the disk holds')
+  await store.write(tx => writeSetting(tx, 'a', '3'))
+  t.match(store.state(), { ok: true, error: null })
+})
+
+t.test('when the disk cannot even be read, reads are refused until a write finds it well again', async t => {
+  const disk = createFaultyDisk(realDisk)
+  const store = await aStore(t, { disk })
+  await store.write(tx => writeSetting(tx, 'a', '1'))
+  Object.assign(disk, { steps: 0, failAt: 1, once: false })
+  await t.rejects(store.write(tx => writeSetting(tx, 'a', '2')), { code: 'write_failed' })
+  t.throws(() => readSettings(store), { code: 'database_unavailable' })
+  await t.rejects(store.write(tx => writeSetting(tx, 'a', '2')), { code: 'database_unavailable' })
+  t.equal(store.state().ok, false)
+  disk.failAt = 0
+  await store.write(tx => writeSetting(tx, 'b', '3'))
+  t.same(readSettings(store), { a: '1', b: '3' })
+  t.equal(store.state().ok, true)
+})
+
+t.test('the files are for their owner only, and nothing else is left', { skip: process.platform === 'win32' && 'Windows has no modes' }, async t => {
+  const directory = t.testdir()
+  const store = await openStore({ directory })
+  await store.write(tx => writeSetting(tx, 'a', '1'))
+  await store.close()
+  for (const name of ['svc.db', 'svc.db.redo']) t.equal(statSync(join(directory, name)).mode & 0o777, 0o600, name)
+  for (const name of ['svc.db.tmp', 'svc.db.redo.tmp']) t.notOk(existsSync(join(directory, name)), name)
+})
+
+t.test('svc.db opens in the sqlite3 program', { skip: withoutSqlite3() }, async t => {
+  const directory = t.testdir()
+  const store = await openStore({ directory })
+  await store.write(tx => writeSetting(tx, 'a', 'from svc'))
+  await store.checkpoint()
+  const ask = (sql: string) => execFileSync('sqlite3', [join(directory, 'svc.db'), sql]).toString()
+  t.equal(ask('PRAGMA integrity_check; SELECT value FROM settings'), 'ok\nfrom svc\n', 'while the store is open')
+  await store.close()
+  t.equal(ask('SELECT count(*) FROM projects'), '0\n')
+})
+
+t.test('the checkpoint of a store on a full disk refuses, and loses nothing', async t => {
+  const directory = t.testdir()
+  const disk = createFaultyDisk(realDisk)
+  const warnings: string[] = []
+  const store = await openStore({ directory, disk, warn: sentence => warnings.push(sentence) })
+  await store.write(tx => writeSetting(tx, 'a', '1'))
+  Object.assign(disk, { steps: 0, failAt: 1, once: false, code: 'ENOSPC' })
+  await t.rejects(store.checkpoint(), { code: 'ENOSPC' })
+  t.equal(store.state().ok, true)
+  await store.close()
+  t.match(warnings, [/was not written anew/])
+  const again = await openStore({ directory })
+  t.same(readSettings(again), { a: '1' })
+  await again.close()
+})

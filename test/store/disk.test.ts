@@ -1,0 +1,49 @@
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { realDisk } from '../../lib/store/disk.js'
+
+t.test('a created file is for its owner only, and takes the place of one that is there', async t => {
+  const path = join(t.testdir({ file: 'old and longer' }), 'file')
+  chmodSync(path, 0o644)
+  const file = await realDisk.create(path)
+  await file.write(Buffer.from('new'), 0)
+  await file.sync()
+  await file.close()
+  t.equal(readFileSync(path, 'utf8'), 'new')
+  if (process.platform !== 'win32') t.equal(statSync(path).mode & 0o777, 0o600)
+})
+
+t.test('a file is written and read by position, whatever the size, and cut', async t => {
+  const path = join(t.testdir(), 'file')
+  const file = await realDisk.create(path)
+  t.teardown(() => file.close())
+  const large = Buffer.alloc(300_000, 'abcdefg')
+  await file.write(large, 10)
+  await file.write(Buffer.from('0123456789'), 0)
+  t.ok(Buffer.concat([Buffer.from('0123456789'), large]).equals(readFileSync(path)))
+  t.equal(Buffer.from(await file.read(8, 4)).toString(), '89ab')
+  t.equal((await file.read(300_000, 100)).length, 10, 'what is not there is not given')
+  await file.truncate(5)
+  t.equal(readFileSync(path, 'utf8'), '01234')
+})
+
+t.test('what is not there is null, and what cannot be read throws', async t => {
+  const directory = t.testdir({ folder: {} })
+  t.equal(realDisk.read(join(directory, 'none')), null)
+  t.equal(realDisk.size(join(directory, 'none')), null)
+  t.throws(() => realDisk.read(join(directory, 'folder')), { code: 'EISDIR' })
+  await t.rejects(realDisk.open(join(directory, 'none')), { code: 'ENOENT' })
+})
+
+t.test('removing what is not there is no failure; renaming replaces', async t => {
+  const directory = t.testdir({ a: 'a', b: 'b' })
+  await realDisk.remove(join(directory, 'none'))
+  await realDisk.rename(join(directory, 'a'), join(directory, 'b'))
+  await realDisk.syncDirectory(directory)
+  t.same(readdirSync(directory), ['b'])
+  t.equal(readFileSync(join(directory, 'b'), 'utf8'), 'a')
+  writeFileSync(join(directory, 'a'), '')
+  await realDisk.remove(join(directory, 'a'))
+  t.same(readdirSync(directory), ['b'])
+})

@@ -1,0 +1,83 @@
+import t from 'tap'
+import { createGroupCommit } from '../../lib/store/group-commit.js'
+import type { GroupCommit } from '../../lib/store/group-commit.js'
+
+interface Line {
+  first: number
+  transactions: string[]
+}
+
+/** A group commit over a disk that takes one turn of the event loop, and refuses lines that hold the text `bad`. */
+function aGroup(): { commits: GroupCommit; lines: Line[] } {
+  const lines: Line[] = []
+  const commits = createGroupCommit({
+    durable: 10,
+    async append(first, transactions) {
+      await new Promise(setImmediate)
+      if (transactions.includes('bad')) throw new Error('the disk refused')
+      lines.push({ first, transactions })
+    },
+    onFailure: error => error as Error,
+    onDurable: () => {}
+  })
+  return { commits, lines }
+}
+
+t.test('those who write in one tick share a line, and those who come while it is written share the next', async t => {
+  const { commits, lines } = aGroup()
+  const first = [commits.push('a'), commits.push('b')]
+  await Promise.resolve().then(() => {})
+  const second = [commits.push('c'), commits.push('d'), commits.push('e')]
+  t.equal(commits.executed, 15)
+  t.equal(commits.durable, 10)
+  await Promise.all([...first, ...second])
+  t.same(lines, [
+    { first: 11, transactions: ['a', 'b'] },
+    { first: 13, transactions: ['c', 'd', 'e'] }
+  ])
+  t.equal(commits.durable, 15)
+})
+
+t.test('32 writers in a loop need little more than one line for 32 writes', async t => {
+  const { commits, lines } = aGroup()
+  const writer = async () => {
+    for (let n = 0; n < 20; n++) await commits.push('x')
+  }
+  await Promise.all(Array.from({ length: 32 }, writer))
+  t.equal(commits.durable, 10 + 640)
+  t.ok(lines.length <= 40, `${lines.length} lines`)
+})
+
+t.test('a line that fails refuses all that wait, and their numbers are given anew', async t => {
+  const { commits, lines } = aGroup()
+  const outcomes = Promise.allSettled([commits.push('good'), new Promise(setImmediate).then(() => commits.push('bad'))])
+  await commits.settled()
+  const late = Promise.allSettled([commits.push('bad'), commits.push('behind it')])
+  t.same((await late).map(({ status }) => status), ['rejected', 'rejected'])
+  await outcomes
+  t.equal(commits.executed, commits.durable)
+  await commits.push('next')
+  t.same(lines.at(-1), { first: commits.durable, transactions: ['next'] })
+})
+
+t.test('a long queue is cut into lines of bounded length', async t => {
+  const { commits, lines } = aGroup()
+  const text = 'x'.repeat(400_000)
+  await Promise.all(Array.from({ length: 10 }, () => commits.push(text)))
+  t.same(lines.map(({ transactions }) => transactions.length), [3, 3, 3, 1])
+})
+
+t.test('settled waits for all that have run; between runs while no line is written', async t => {
+  const { commits, lines } = aGroup()
+  await commits.settled()
+  void commits.push('a')
+  const seen: number[] = []
+  const turn = commits.between(async () => seen.push(lines.length))
+  void commits.push('b')
+  await commits.settled()
+  await turn
+  t.equal(lines.flatMap(({ transactions }) => transactions).length, 2)
+  t.equal(seen.length, 1)
+  await t.rejects(commits.between(() => Promise.reject(new Error('no'))), /no/)
+  await commits.push('c')
+})

@@ -1,0 +1,59 @@
+import { spawn } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { realDisk } from '../../lib/store/disk.js'
+import { loadSqlite } from '../../lib/store/memory.js'
+import { recover } from '../../lib/store/recovery.js'
+import { readSettings } from '../../lib/store/tables/settings.js'
+
+const program = fileURLToPath(new URL('./killed-writer.js', import.meta.url))
+const kills = 10
+const stores = 20
+const longestMs = 60
+
+/** Lets the program write, kills it at a random moment; gives what it acknowledged, by store. */
+async function killWriter(directories: string[]): Promise<number[]> {
+  const child = spawn(process.execPath, [program, ...directories], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const acknowledged = directories.map(() => 0)
+  let text = ''
+  child.stdout.setEncoding('latin1').on('data', chunk => (text += chunk))
+  const ended = new Promise(resolve => child.once('close', resolve))
+  await new Promise(resolve => child.stdout.once('data', resolve))
+  await sleep(Math.random() * longestMs)
+  child.kill('SIGKILL')
+  await ended
+  for (const line of text.split('\n').slice(0, -1)) {
+    const [which, n] = line.split(' ').map(Number) as [number, number]
+    acknowledged[which] = Math.max(acknowledged[which] ?? 0, n)
+  }
+  return acknowledged
+}
+
+t.test(`after kill -9 at ${kills * stores} random points, during checkpoints too, every acknowledged write is there`, async t => {
+  const sqlite = await loadSqlite()
+  const top = t.testdir()
+  const directories = Array.from({ length: stores }, (_, n) => join(top, String(n)))
+  for (const directory of directories) mkdirSync(directory)
+  const before = directories.map(() => 0)
+  let writes = 0
+  for (let kill = 0; kill < kills; kill++) {
+    const acknowledged = await killWriter(directories)
+    directories.forEach((directory, which) => {
+      const databasePath = join(directory, 'svc.db')
+      const { memory, sequence } = recover({ sqlite, disk: realDisk, databasePath, redoPath: `${databasePath}.redo` })
+      const { last = '0', ...rows } = readSettings(memory)
+      memory.close()
+      const count = Object.keys(rows).length
+      const least = Math.max(acknowledged[which] as number, before[which] as number)
+      if (count < least) t.fail(`kill ${kill}, store ${which}: ${least} were acknowledged, ${count} are there`)
+      if (Number(last) !== count || sequence !== count) t.fail(`kill ${kill}, store ${which}: a write is there in part`)
+      writes += count - (before[which] as number)
+      before[which] = count
+    })
+  }
+  t.comment(`${writes} writes`)
+  t.ok(writes > kills * stores, 'enough was written for it to mean anything')
+})

@@ -1,0 +1,77 @@
+import t from 'tap'
+import { createMemory, loadSqlite } from '../../lib/store/memory.js'
+import type { Memory } from '../../lib/store/memory.js'
+
+async function aMemory(t: { teardown(close: () => void): void }): Promise<Memory> {
+  const memory = createMemory(await loadSqlite(), null)
+  t.teardown(() => memory.close())
+  memory.script('CREATE TABLE t (id INTEGER PRIMARY KEY, a, b REFERENCES t (id))')
+  return memory
+}
+
+t.test('rows come as objects by column name, with the values that were bound', async t => {
+  const memory = await aMemory(t)
+  const values = [null, 1, 1.5, 2 ** 40, -1, 'text\0é漢🙂', '', new Uint8Array([0, 255])]
+  for (const value of values) memory.run('INSERT INTO t (a) VALUES (?)', [value])
+  t.strictSame(memory.all('SELECT a FROM t ORDER BY id'), values.map(a => ({ a })))
+  t.strictSame(memory.get('SELECT id, a FROM t WHERE a = ?', 1.5), { id: 3, a: 1.5 })
+  t.equal(memory.get('SELECT 1 FROM t WHERE id = ?', 99), undefined)
+})
+
+t.test('run gives the number of changed rows', async t => {
+  const memory = await aMemory(t)
+  for (const a of [1, 1, 2]) memory.run('INSERT INTO t (a) VALUES (?)', [a])
+  t.equal(memory.run('UPDATE t SET a = ? WHERE a = ?', [3, 1]), 2)
+  t.equal(memory.run('UPDATE t SET a = ? WHERE a = ?', [3, 1]), 0)
+  t.equal(memory.run('DELETE FROM t', []), 3)
+})
+
+t.test('a transaction whose work throws leaves nothing', async t => {
+  const memory = await aMemory(t)
+  const failure = new Error('no')
+  t.throws(
+    () =>
+      memory.transaction(() => {
+        memory.run('INSERT INTO t (a) VALUES (?)', [1])
+        throw failure
+      }),
+    failure
+  )
+  t.same(memory.all('SELECT * FROM t'), [])
+  t.equal(
+    memory.transaction(() => memory.run('INSERT INTO t (a) VALUES (?)', [1])),
+    1,
+    'the next one goes through'
+  )
+})
+
+t.test('a statement that fails can be run again', async t => {
+  const memory = await aMemory(t)
+  memory.run('INSERT INTO t (id) VALUES (?)', [1])
+  t.throws(() => memory.run('INSERT INTO t (id) VALUES (?)', [1]), /UNIQUE/)
+  t.equal(memory.run('INSERT INTO t (id) VALUES (?)', [2]), 1)
+})
+
+t.test('an image is a whole database; statements and foreign keys work on after it was taken', async t => {
+  const memory = await aMemory(t)
+  memory.run('INSERT INTO t (a) VALUES (?)', ['before'])
+  const copy = createMemory(await loadSqlite(), memory.image())
+  t.teardown(() => copy.close())
+  t.same(copy.all('SELECT a FROM t'), [{ a: 'before' }])
+  memory.run('INSERT INTO t (a) VALUES (?)', ['after'])
+  t.equal(memory.all('SELECT a FROM t').length, 2)
+  t.throws(() => memory.run('INSERT INTO t (b) VALUES (?)', [99]), /FOREIGN KEY/)
+  t.same(copy.all('SELECT a FROM t'), [{ a: 'before' }], 'the copy is a copy')
+})
+
+t.test('more texts than are kept prepared are still answered', async t => {
+  const memory = await aMemory(t)
+  for (let round = 0; round < 2; round++) {
+    for (let n = 0; n < 600; n++) t.match(memory.get(`SELECT ${n} AS n`), { n })
+  }
+})
+
+t.test('what is not a database throws', async t => {
+  const sqlite = await loadSqlite()
+  t.throws(() => createMemory(sqlite, Buffer.alloc(8192, 'no database')), /not a database/)
+})

@@ -1,0 +1,11 @@
+import type { Refusal } from '../../lib/base/refusal.js'
+import { ownDirectory } from '../../lib/store/owner.js'
+
+/** Tries to own the directory it is given, says how that ended, and stays until it is killed. */
+try {
+  await ownDirectory(process.argv[2] as string)
+  console.log('owned')
+} catch (error) {
+  console.log((error as Refusal).code)
+}
+process.stdin.resume()

@@ -1,0 +1,131 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { openStore } from '../../lib/store/database.js'
+import { encodeHeader, encodeLine, encodeTransaction } from '../../lib/store/redo.js'
+import { schemaVersion } from '../../lib/store/schema.js'
+import { readSettings, writeSetting } from '../../lib/store/tables/settings.js'
+import { withoutSqlite3 } from './stage.js'
+
+interface Scene {
+  testdir(): string
+}
+
+/** A data directory with writes in svc.db, and `unfolded` more in the redo log, as a kill leaves it. */
+async function aDirectory(t: Scene, unfolded = 0): Promise<string> {
+  const directory = t.testdir()
+  const store = await openStore({ directory })
+  await store.write(tx => {
+    for (let n = 0; n < 200; n++) writeSetting(tx, `folded${n}`, 'x'.repeat(100))
+  })
+  await store.close()
+  if (unfolded === 0) return directory
+  const log = join(directory, 'svc.db.redo')
+  const lines = Array.from({ length: unfolded }, (_, n) => line(2 + n, n))
+  writeFileSync(log, Buffer.concat([encodeHeader(1), ...lines, Buffer.alloc(1000)]))
+  return directory
+}
+
+function line(number: number, n: number): Buffer {
+  const sql = 'INSERT INTO settings (key, value) VALUES (?, ?)'
+  return encodeLine(number, [encodeTransaction([{ sql, values: [`logged${n}`, 'y'] }])])
+}
+
+/** Everything in the directory: names, bytes, and when they were last written. */
+function snapshot(directory: string): unknown {
+  return readdirSync(directory)
+    .sort()
+    .map(name => [name, readFileSync(join(directory, name)).toString('base64'), statSync(join(directory, name)).mtimeMs])
+}
+
+/** SQLite's own program or another connection is not needed: the header's fields are at fixed places. */
+function poke(file: string, offset: number, bytes: number[]): void {
+  const content = readFileSync(file)
+  content.set(bytes, offset)
+  writeFileSync(file, content)
+}
+
+interface Damage {
+  what: string
+  code: string
+  damage(file: string, log: string): void
+}
+
+const damages: Damage[] = [
+  { what: 'an empty svc.db', code: 'database_damaged', damage: file => writeFileSync(file, '') },
+  { what: 'a svc.db that is text', code: 'database_damaged', damage: file => writeFileSync(file, 'not a database\n'.repeat(1000)) },
+  { what: 'a svc.db of zeros', code: 'database_damaged', damage: file => writeFileSync(file, Buffer.alloc(8192)) },
+  { what: 'a changed magic', code: 'database_damaged', damage: file => poke(file, 3, [0]) },
+  { what: 'a svc.db cut at half', code: 'database_damaged', damage: file => truncateSync(file, statSync(file).size >> 1) },
+  { what: 'a svc.db cut by one byte', code: 'database_damaged', damage: file => truncateSync(file, statSync(file).size - 1) },
+  { what: 'a first page that is overwritten', code: 'database_damaged', damage: file => poke(file, 100, Array(2000).fill(0xa5)) },
+  { what: 'an inner page that is overwritten', code: 'database_damaged', damage: file => poke(file, statSync(file).size - 8192, Array(4096).fill(0xa5)) },
+  { what: 'the database of another program', code: 'database_damaged', damage: file => poke(file, 68, [0, 0, 0, 9]) },
+  { what: 'a newer schema', code: 'database_newer', damage: file => poke(file, 60, [0, 0, 0, schemaVersion + 1]) },
+  { what: 'a svc.db that is missing', code: 'database_missing', damage: file => rmSync(file) },
+  { what: 'the WAL of another program', code: 'database_in_use', damage: file => writeFileSync(`${file}-wal`, 'wal') },
+  { what: 'the journal of another program', code: 'database_in_use', damage: file => writeFileSync(`${file}-journal`, 'journal') },
+  { what: 'a damaged line in the middle', code: 'redo_damaged', damage: (_, log) => poke(log, encodeHeader(1).length + 40, [0]) },
+  { what: 'an empty redo log', code: 'redo_damaged', damage: (_, log) => writeFileSync(log, '') },
+  { what: 'a redo log whose first line is missing', code: 'redo_damaged', damage: (_, log) => writeFileSync(log, Buffer.concat([encodeHeader(1), line(3, 1)])) },
+  { what: 'a redo log that begins after a newer svc.db', code: 'database_outdated', damage: (_, log) => writeFileSync(log, encodeHeader(2)) },
+  {
+    what: 'a redo log that does not fit the tables',
+    code: 'redo_damaged',
+    damage: (_, log) => writeFileSync(log, Buffer.concat([encodeHeader(1), line(2, 0), line(3, 0)]))
+  }
+]
+
+for (const { what, code, damage } of damages) {
+  t.test(`${what} is refused with ${code}, and nothing is touched`, async t => {
+    const directory = await aDirectory(t, 3)
+    damage(join(directory, 'svc.db'), join(directory, 'svc.db.redo'))
+    const before = snapshot(directory)
+    await t.rejects(openStore({ directory }), { name: 'Refusal', code, message: /^cannot open the database: ".*svc\.db/ })
+    t.same(snapshot(directory), before)
+  })
+}
+
+t.test('the redo log is replayed over svc.db, and a torn last line is ignored', async t => {
+  const directory = await aDirectory(t, 3)
+  const log = join(directory, 'svc.db.redo')
+  const content = readFileSync(log)
+  content.set(line(5, 3).subarray(0, 60), content.length - 1000)
+  writeFileSync(log, content)
+  const store = await openStore({ directory })
+  t.equal(Object.keys(readSettings(store)).filter(key => key.startsWith('logged')).length, 3)
+  await store.write(tx => writeSetting(tx, 'next', 'z'))
+  await store.close()
+  const again = await openStore({ directory })
+  t.match(readSettings(again), { logged2: 'y', next: 'z' })
+  await again.close()
+})
+
+t.test('lines that svc.db holds already are passed over, in part too', async t => {
+  const directory = await aDirectory(t)
+  const sql = 'INSERT INTO settings (key, value) VALUES (?, ?)'
+  const transactions = ['folded0', 'fresh'].map(key => encodeTransaction([{ sql, values: [key, 'again'] }]))
+  writeFileSync(join(directory, 'svc.db.redo'), Buffer.concat([encodeHeader(0), encodeLine(1, transactions)]))
+  const store = await openStore({ directory })
+  t.match(readSettings(store), { folded0: 'x'.repeat(100), fresh: 'again' })
+  await store.close()
+})
+
+t.test('a svc.db alone, as from a copy, is opened', async t => {
+  const directory = await aDirectory(t)
+  rmSync(join(directory, 'svc.db.redo'))
+  const store = await openStore({ directory })
+  t.equal(Object.keys(readSettings(store)).length, 200)
+  await store.close()
+})
+
+t.test('a svc.db that sqlite3 has changed, in WAL mode too, is opened', { skip: withoutSqlite3() }, async t => {
+  const directory = await aDirectory(t)
+  execFileSync('sqlite3', [join(directory, 'svc.db'), "PRAGMA journal_mode = WAL; UPDATE settings SET value = 'by hand' WHERE key = 'folded0'"])
+  const store = await openStore({ directory })
+  t.equal(readSettings(store)['folded0'], 'by hand')
+  await store.write(tx => writeSetting(tx, 'folded1', 'by svc'))
+  await store.close()
+  t.equal(execFileSync('sqlite3', [join(directory, 'svc.db'), "SELECT value FROM settings WHERE key = 'folded1'"]).toString(), 'by svc\n')
+})

@@ -1,0 +1,104 @@
+import t from 'tap'
+import type { Refusal } from '../../lib/base/refusal.js'
+import { encodeHeader, encodeLine, encodeTransaction, readRedo } from '../../lib/store/redo.js'
+import type { Call } from '../../lib/store/redo.js'
+
+const insert = 'INSERT INTO t VALUES (?)'
+const calls = (...values: Call['values']): Call[] => [{ sql: insert, values }]
+const header = encodeHeader(7)
+const first = encodeLine(8, [encodeTransaction(calls('a')), encodeTransaction(calls('b'))])
+const second = encodeLine(10, [encodeTransaction(calls('c'))])
+const zeros = Buffer.alloc(4096)
+const read = (...parts: Buffer[]) => readRedo(Buffer.concat(parts), 'svc.db.redo')
+
+t.test('readRedo gives back what was encoded, with and without room reserved behind it', async t => {
+  for (const room of [Buffer.alloc(0), zeros]) {
+    const content = read(header, first, second, room)
+    t.same(content, {
+      after: 7,
+      lines: [
+        { first: 8, transactions: [calls('a'), calls('b')] },
+        { first: 10, transactions: [calls('c')] }
+      ],
+      end: header.length + first.length + second.length,
+      torn: false
+    })
+  }
+})
+
+const values: Array<[what: string, value: Call['values'][number]]> = [
+  ['null', null],
+  ['an integer', -42],
+  ['the largest exact integer', Number.MAX_SAFE_INTEGER],
+  ['a fraction', 0.1 + 0.2],
+  ['a tiny number', 5e-324],
+  ['empty text', ''],
+  ['text with newlines, quotes and NUL', 'a\nb\r\n"\\\0c'],
+  ['text that looks like the start of a line', '\n00000000 {"first":1}\n'],
+  ['text beyond the basic plane', '漢🙂'],
+  ['half a surrogate pair', '\ud800'],
+  ['empty bytes', Buffer.alloc(0)],
+  ['bytes', Buffer.from([0, 10, 255])]
+]
+
+for (const [what, value] of values) {
+  t.test(`a redo line keeps ${what} exactly`, async t => {
+    t.strictSame(read(header, encodeLine(8, [encodeTransaction(calls(value))])).lines[0]?.transactions, [calls(value)])
+  })
+}
+
+t.test('readRedo ignores a last line that was torn at any byte, before reserved room or the end of the file', async t => {
+  for (let cut = 1; cut < second.length; cut++) {
+    for (const room of [Buffer.alloc(0), zeros]) {
+      const content = read(header, first, second.subarray(0, cut), room)
+      t.equal(content.lines.length, 1, `cut at ${cut}`)
+      t.equal(content.torn, true, `cut at ${cut}`)
+      t.equal(content.end, header.length + first.length, `cut at ${cut}`)
+    }
+  }
+})
+
+t.test('readRedo ignores a last line of which only a later block reached the disk', async t => {
+  const half = second.length >> 1
+  const content = read(header, first, Buffer.alloc(half), second.subarray(half), zeros)
+  t.equal(content.lines.length, 1)
+  t.equal(content.torn, true)
+})
+
+t.test('readRedo refuses any changed byte in a line that is not the last', async t => {
+  const from = header.length
+  for (let at = from; at < from + first.length; at++) {
+    const file = Buffer.concat([header, first, second, zeros])
+    file[at] = (file[at] as number) ^ 1
+    t.throws(() => readRedo(file, 'svc.db.redo'), { code: 'redo_damaged' }, `byte ${at}`)
+  }
+})
+
+t.test('readRedo refuses a line in the middle that has become zeros', async t => {
+  t.throws(() => read(header, Buffer.alloc(first.length), second, zeros), { code: 'redo_damaged' })
+})
+
+t.test('readRedo refuses any changed byte of the header, an empty file, and a file of zeros', async t => {
+  for (let at = 0; at < header.length - 1; at++) {
+    const file = Buffer.concat([header, zeros])
+    file[at] = (file[at] as number) ^ 1
+    t.throws(() => readRedo(file, 'svc.db.redo'), { code: 'redo_damaged' }, `byte ${at}`)
+  }
+  t.throws(() => read(header.subarray(0, -1)), { code: 'redo_damaged' })
+  t.throws(() => read(), { code: 'redo_damaged' })
+  t.throws(() => read(zeros), { code: 'redo_damaged' })
+})
+
+t.test('readRedo refuses a newer format, and the sentence names the file', async t => {
+  const newer = encodeLine(0, []).toString()
+  t.throws(() => readRedo(Buffer.from(newer), 'svc.db.redo'), { code: 'redo_damaged' }, 'a line is no header')
+  const { crc32 } = await import('../../lib/base/crc32.js')
+  const json = '{"redo":2,"after":0}'
+  const file = Buffer.from(`${crc32(Buffer.from(json)).toString(16).padStart(8, '0')} ${json}\n`)
+  try {
+    readRedo(file, '/home/svc.db.redo')
+    t.fail('not refused')
+  } catch (error) {
+    t.match(error as Refusal, { kind: 'unsupported', code: 'redo_newer', message: '/home/svc.db.redo' })
+  }
+})

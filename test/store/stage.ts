@@ -1,0 +1,157 @@
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import type { DeploymentRow } from '../../lib/model/deployment.js'
+import type { Label } from '../../lib/model/label.js'
+import type { Project } from '../../lib/model/project.js'
+import { realDisk } from '../../lib/store/disk.js'
+import type { Disk, DiskFile } from '../../lib/store/disk.js'
+import { loadSqlite } from '../../lib/store/memory.js'
+import { recover } from '../../lib/store/recovery.js'
+import { readSettings } from '../../lib/store/tables/settings.js'
+import { openStore } from '../../lib/store/database.js'
+import type { Store, StoreOptions } from '../../lib/store/database.js'
+
+/** What the tests of the store share: records with every field, and a disk that fails when it is told to. */
+
+const at = '2026-01-02T03:04:05.678Z'
+
+export function aProject(fields: Partial<Project> = {}): Project {
+  const id = fields.id ?? 'proj_a'
+  return {
+    id,
+    name: 'Site',
+    description: '',
+    deployPath: `/srv/${id}`,
+    token: `token-${id}`,
+    preDeployScript: '',
+    postDeployScript: '',
+    postDeployAsync: false,
+    allowClientScripts: null,
+    env: 'production',
+    categoryId: null,
+    pm2AppName: null,
+    pinned: false,
+    tagIds: [],
+    status: 'idle',
+    lastDeployAt: null,
+    createdAt: at,
+    updatedAt: at,
+    ...fields
+  }
+}
+
+export function aDeployment(fields: Partial<DeploymentRow> = {}): DeploymentRow {
+  return {
+    id: 'dep_a',
+    projectId: 'proj_a',
+    projectName: 'Site',
+    status: 'success',
+    triggerSource: 'cli',
+    startTime: at,
+    endTime: null,
+    duration: null,
+    rollbackOf: null,
+    message: null,
+    env: 'production',
+    hasArtifact: true,
+    archiveBytes: 123,
+    archiveSha256: 'ab'.repeat(32),
+    fileCount: null,
+    errorMessage: null,
+    actorIp: '127.0.0.1',
+    steps: [{ name: 'store', status: 'success', startedAt: at, endedAt: at }],
+    scripts: [{ step: 'preDeploy', source: 'client', script: 'echo hello', async: false }],
+    ...fields
+  }
+}
+
+export function aLabel(fields: Partial<Label> = {}): Label {
+  return { id: 'tag_a', name: 'Web', color: 'blue', sortOrder: 0, projectCount: 0, createdAt: at, updatedAt: at, ...fields }
+}
+
+/** The reason to leave out what needs the sqlite3 program; false where it is there. */
+export function withoutSqlite3(): string | false {
+  try {
+    execFileSync('sqlite3', ['--version'])
+    return false
+  } catch {
+    return 'the sqlite3 program is not on this machine'
+  }
+}
+
+/** Opens a store, and closes it when the test ends. */
+export async function aStore(t: Test, options: Partial<StoreOptions> = {}): Promise<Store> {
+  const store = await openStore({ directory: t.testdir(), ...options })
+  t.teardown(() => store.close())
+  return store
+}
+
+/** What a start after a kill would find. */
+export async function onDisk(directory: string): Promise<{ settings: Record<string, string>; held: number; lines: number }> {
+  const databasePath = join(directory, 'svc.db')
+  const redoPath = `${databasePath}.redo`
+  const { memory, held, redo } = recover({ sqlite: await loadSqlite(), disk: realDisk, databasePath, redoPath })
+  const settings = readSettings(memory)
+  memory.close()
+  return { settings, held: held as number, lines: redo?.lines.length ?? 0 }
+}
+
+export interface FaultyDisk extends Disk {
+  /** Steps taken since it was last told: each write, sync, rename, creation, removal … is one. */
+  steps: number
+  /** The step that fails, and all after it while `once` is false; 0: none does. */
+  failAt: number
+  once: boolean
+  /** What a failing step says. */
+  code: string
+  /** How much of a failing write reaches the disk all the same. */
+  share: number
+}
+
+/** A disk whose n-th step fails. Steps that only read fail as well. */
+export function createFaultyDisk(disk: Disk): FaultyDisk {
+  const faulty: FaultyDisk = {
+    steps: 0,
+    failAt: 0,
+    once: true,
+    code: 'EIO',
+    share: 0,
+    read: path => (fail('read'), disk.read(path)),
+    size: path => (fail('stat'), disk.size(path)),
+    open: async path => (fail('open'), fileOf(await disk.open(path))),
+    create: async path => (fail('open'), fileOf(await disk.create(path))),
+    rename: async (from, to) => (fail('rename'), disk.rename(from, to)),
+    remove: async path => (fail('unlink'), disk.remove(path)),
+    syncDirectory: async path => (fail('fsync'), disk.syncDirectory(path))
+  }
+
+  function isFailing(): boolean {
+    faulty.steps++
+    return faulty.failAt > 0 && (faulty.once ? faulty.steps === faulty.failAt : faulty.steps >= faulty.failAt)
+  }
+
+  function fail(call: string): void {
+    if (isFailing()) throw Object.assign(new Error(`${faulty.code}: the disk was told to fail, ${call}`), { code: faulty.code })
+  }
+
+  function fileOf(file: DiskFile): DiskFile {
+    return {
+      read: async (position, bytes) => (fail('read'), file.read(position, bytes)),
+      truncate: async bytes => (fail('ftruncate'), file.truncate(bytes)),
+      sync: async () => (fail('fdatasync'), file.sync()),
+      close: async () => file.close(),
+      async write(bytes, position) {
+        try {
+          fail('write')
+        } catch (error) {
+          await file.write(bytes.subarray(0, Math.floor(bytes.length * faulty.share)), position)
+          throw error
+        }
+        await file.write(bytes, position)
+      }
+    }
+  }
+
+  return faulty
+}

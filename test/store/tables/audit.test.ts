@@ -1,0 +1,35 @@
+import t from 'tap'
+import type { AuditEntry } from '../../../lib/model/audit.js'
+import { insertAudit, listAudit, trimAudit } from '../../../lib/store/tables/audit.js'
+import { aStore } from '../stage.js'
+
+function anEntry(n: number): AuditEntry {
+  const projectId = n % 3 === 0 ? null : `proj_${n % 3}`
+  const action = n % 2 === 0 ? 'project.create' : 'auth.login'
+  // Later entries with earlier times: the order is that of arrival.
+  return { id: `aud_${n}`, at: `2026-01-0${9 - n}`, action, actor: 'admin', ip: null, projectId, target: 'x', detail: null, ok: n % 2 === 0 }
+}
+
+const entries = [1, 2, 3, 4, 5, 6].map(anEntry)
+const numbers = (list: AuditEntry[]) => list.map(({ id }) => Number(id.slice(4)))
+
+t.test('entries are listed newest first, by page, action and project', async t => {
+  const store = await aStore(t)
+  await store.write(tx => entries.forEach(entry => insertAudit(tx, entry)))
+  t.strictSame(listAudit(store, { limit: 9 }), [...entries].reverse())
+  t.same(numbers(listAudit(store, { limit: 2 })), [6, 5])
+  t.same(numbers(listAudit(store, { limit: 2, before: 'aud_5' })), [4, 3])
+  t.same(numbers(listAudit(store, { limit: 9, action: 'auth.login' })), [5, 3, 1])
+  t.same(numbers(listAudit(store, { limit: 9, projectId: 'proj_1', before: 'aud_4' })), [1])
+  t.same(numbers(listAudit(store, { limit: 9, projectId: 'proj_2', action: 'project.create' })), [2])
+  t.throws(() => listAudit(store, { limit: 9, before: 'none' }), { code: 'invalid_field', message: /before/ })
+})
+
+t.test('trimming keeps the newest', async t => {
+  const store = await aStore(t)
+  await store.write(tx => entries.forEach(entry => insertAudit(tx, entry)))
+  t.equal(await store.write(tx => trimAudit(tx, 4)), 2)
+  t.same(numbers(listAudit(store, { limit: 9 })), [6, 5, 4, 3])
+  t.equal(await store.write(tx => trimAudit(tx, 4)), 0)
+  t.equal(await store.write(tx => trimAudit(tx, 0)), 4)
+})

@@ -1,0 +1,113 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import type { DeploymentStatus } from '../../../lib/model/deployment.js'
+import type { Store } from '../../../lib/store/database.js'
+import {
+  countDeployments,
+  deleteDeploymentsOf,
+  findDeployment,
+  insertDeployment,
+  latestSuccess,
+  latestSuccessWithArchive,
+  listDeployments,
+  unfinishedDeployments,
+  updateDeployment
+} from '../../../lib/store/tables/deployments.js'
+import { insertProject } from '../../../lib/store/tables/projects.js'
+import { aDeployment, aProject, aStore } from '../stage.js'
+
+type Row = [id: string, projectId: string, status: DeploymentStatus, startTime: string, hasArtifact?: boolean]
+
+async function withRows(t: Test, rows: Row[]): Promise<Store> {
+  const store = await aStore(t)
+  await store.write(tx => {
+    for (const id of new Set(rows.map(row => row[1]))) insertProject(tx, aProject({ id }))
+    for (const [id, projectId, status, startTime, hasArtifact = true] of rows) {
+      insertDeployment(tx, aDeployment({ id, projectId, status, startTime, hasArtifact }))
+    }
+  })
+  return store
+}
+
+const ids = (rows: Array<{ id: string }>) => rows.map(({ id }) => id)
+
+t.test('a record is read as it was written', async t => {
+  const store = await withRows(t, [['dep_x', 'proj_a', 'failed', '2026-01-01']])
+  const full = aDeployment({
+    endTime: '2026-01-01',
+    duration: '1.20s',
+    rollbackOf: 'dep_x',
+    message: 'ü',
+    fileCount: 3,
+    errorMessage: 'no',
+    steps: [{ name: 'preDeploy', status: 'failed', startedAt: 'a', endedAt: 'b', exitCode: null }]
+  })
+  await store.write(tx => insertDeployment(tx, full))
+  t.strictSame(findDeployment(store, 'dep_a'), full)
+  t.equal(findDeployment(store, 'none'), undefined)
+})
+
+t.test('an update writes what is present, null included', async t => {
+  const store = await withRows(t, [['dep_a', 'proj_a', 'running', '2026-01-01']])
+  const before = findDeployment(store, 'dep_a')
+  await store.write(tx => {
+    t.equal(updateDeployment(tx, 'dep_a', { status: 'success', steps: [], actorIp: null, hasArtifact: false }), true)
+    t.equal(updateDeployment(tx, 'dep_a', {}), true)
+    t.equal(updateDeployment(tx, 'none', { status: 'failed' }), false)
+    t.equal(updateDeployment(tx, 'none', {}), false)
+  })
+  t.strictSame(findDeployment(store, 'dep_a'), { ...before, status: 'success', steps: [], actorIp: null, hasArtifact: false })
+})
+
+const some: Row[] = [
+  ['dep_1', 'proj_a', 'success', '2026-01-01'],
+  ['dep_2', 'proj_b', 'failed', '2026-01-02'],
+  ['dep_3', 'proj_a', 'success', '2026-01-02', false],
+  ['dep_4', 'proj_a', 'failed', '2026-01-02'],
+  ['dep_5', 'proj_a', 'queued', '2026-01-01'],
+  ['dep_6', 'proj_b', 'running', '2026-01-03']
+]
+
+t.test('lists are newest first, of equal times the later arrived first, and filtered', async t => {
+  const store = await withRows(t, some)
+  t.same(ids(listDeployments(store, { limit: 100 })), ['dep_6', 'dep_4', 'dep_3', 'dep_2', 'dep_5', 'dep_1'])
+  t.same(ids(listDeployments(store, { limit: 2 })), ['dep_6', 'dep_4'])
+  t.same(ids(listDeployments(store, { limit: 9, projectId: 'proj_a' })), ['dep_4', 'dep_3', 'dep_5', 'dep_1'])
+  t.same(ids(listDeployments(store, { limit: 9, status: 'failed' })), ['dep_4', 'dep_2'])
+  t.same(ids(listDeployments(store, { limit: 9, projectId: 'proj_a', status: 'success' })), ['dep_3', 'dep_1'])
+  t.same(
+    [{}, { projectId: 'proj_a' }, { status: 'failed' as const }, { projectId: 'none' }].map(filter => countDeployments(store, filter)),
+    [6, 4, 2, 0]
+  )
+})
+
+t.test('pages by `before` join without a gap, and an unknown one is refused', async t => {
+  const store = await withRows(t, some)
+  const all = ids(listDeployments(store, { limit: 100 }))
+  const paged: string[] = []
+  for (;;) {
+    const before = paged.at(-1)
+    const page = listDeployments(store, before === undefined ? { limit: 2 } : { limit: 2, before })
+    if (page.length === 0) break
+    paged.push(...ids(page))
+  }
+  t.same(paged, all)
+  t.same(ids(listDeployments(store, { limit: 9, projectId: 'proj_a', before: 'dep_2' })), ['dep_5', 'dep_1'])
+  t.throws(() => listDeployments(store, { limit: 1, before: 'none' }), { code: 'invalid_field', message: /before/ })
+})
+
+t.test('unfinished ones come in order of arrival; successes newest first, with an archive or not', async t => {
+  const store = await withRows(t, some)
+  t.same(ids(unfinishedDeployments(store)), ['dep_5', 'dep_6'])
+  t.equal(latestSuccess(store, 'proj_a')?.id, 'dep_3')
+  t.equal(latestSuccessWithArchive(store, 'proj_a')?.id, 'dep_1')
+  t.equal(latestSuccess(store, 'proj_b'), undefined)
+  t.equal(latestSuccessWithArchive(store, 'proj_b'), undefined)
+})
+
+t.test('a project\'s records are removed, and their ids given', async t => {
+  const store = await withRows(t, some)
+  t.same((await store.write(tx => deleteDeploymentsOf(tx, 'proj_a'))).sort(), ['dep_1', 'dep_3', 'dep_4', 'dep_5'])
+  t.same(ids(listDeployments(store, { limit: 9 })), ['dep_6', 'dep_2'])
+  t.same(await store.write(tx => deleteDeploymentsOf(tx, 'none')), [])
+})

@@ -1,0 +1,55 @@
+import t from 'tap'
+import type { LabelKind } from '../../../lib/model/label.js'
+import { deleteLabel, findLabel, findLabelByName, insertLabel, listLabels, updateLabel } from '../../../lib/store/tables/labels.js'
+import { findProject, insertProject } from '../../../lib/store/tables/projects.js'
+import { aLabel, aProject, aStore } from '../stage.js'
+
+for (const kind of ['category', 'tag'] satisfies LabelKind[]) {
+  t.test(`a ${kind} is read as it was written, by its id and by its name without regard to case`, async t => {
+    const store = await aStore(t)
+    const label = aLabel({ name: 'Web Site', color: 'pink', sortOrder: -3 })
+    await store.write(tx => insertLabel(tx, kind, label))
+    t.strictSame(findLabel(store, kind, 'tag_a'), label)
+    t.strictSame(findLabelByName(store, kind, 'WEB site'), label)
+    t.equal(findLabelByName(store, kind, 'web'), undefined)
+    t.equal(findLabel(store, kind === 'tag' ? 'category' : 'tag', 'tag_a'), undefined)
+  })
+
+  t.test(`a second ${kind} of the same name is refused, whatever its case`, async t => {
+    const store = await aStore(t)
+    await store.write(tx => insertLabel(tx, kind, aLabel()))
+    await t.rejects(store.write(tx => insertLabel(tx, kind, aLabel({ id: 'tag_b', name: 'WEB' }))), /UNIQUE/)
+  })
+
+  t.test(`${kind} labels are listed by sortOrder, then name, with the projects counted`, async t => {
+    const store = await aStore(t)
+    await store.write(tx => {
+      insertLabel(tx, kind, aLabel({ id: 'b', name: 'b' }))
+      insertLabel(tx, kind, aLabel({ id: 'A', name: 'A' }))
+      insertLabel(tx, kind, aLabel({ id: 'first', name: 'z', sortOrder: -1 }))
+      const carries = kind === 'tag' ? { tagIds: ['A'] } : { categoryId: 'A' }
+      for (const id of ['proj_a', 'proj_b']) insertProject(tx, aProject({ id, ...carries }))
+    })
+    t.same(
+      listLabels(store, kind).map(({ id, projectCount }) => [id, projectCount]),
+      [['first', 0], ['A', 2], ['b', 0]]
+    )
+  })
+
+  t.test(`a ${kind} is changed in what is present, and removed from its projects`, async t => {
+    const store = await aStore(t)
+    await store.write(tx => {
+      insertLabel(tx, kind, aLabel())
+      insertProject(tx, aProject(kind === 'tag' ? { tagIds: ['tag_a'] } : { categoryId: 'tag_a' }))
+      t.equal(updateLabel(tx, kind, 'tag_a', { color: 'gray' }), true)
+      t.equal(updateLabel(tx, kind, 'none', { color: 'gray' }), false)
+    })
+    t.match(findLabel(store, kind, 'tag_a'), { name: 'Web', color: 'gray', projectCount: 1 })
+    await store.write(tx => {
+      t.equal(deleteLabel(tx, kind, 'tag_a'), 1)
+      t.equal(deleteLabel(tx, kind, 'tag_a'), 0)
+    })
+    t.match(findProject(store, 'proj_a'), { categoryId: null, tagIds: [] })
+    t.same(listLabels(store, kind), [])
+  })
+}

@@ -1,0 +1,76 @@
+import { cpus } from 'node:os'
+
+/** Measures once and gives the figure: seconds, MB/s, requests per second. null: a tool that is missing, left out. */
+export type Contestant = (() => number | Promise<number>) | null
+
+export interface Comparison {
+  name: string
+  unit: string
+  /** Alternating: every contestant runs once a round. At least five for a figure that is reported. */
+  rounds?: number
+  /** Rounds before these, not counted (caches, compiled code). */
+  warmups?: number
+  /** The first is ours; every other row says how many times it ours is. */
+  contestants: Record<string, Contestant>
+  /** What was set out to be reached, in words: printed under the table. */
+  target?: string
+}
+
+const defaultRounds = 5
+
+/**
+ * Runs the contestants in alternating rounds and prints one row each: median, lowest, highest, and ours divided by it.
+ * Gives back the medians by name; a contestant that was left out has none.
+ */
+export async function compare(comparison: Comparison): Promise<Record<string, number>> {
+  const { name, unit, rounds = defaultRounds, warmups = 1, contestants, target } = comparison
+  const present = Object.entries(contestants).flatMap(([who, run]) => (run === null ? [] : [{ who, run, seen: [] as number[] }]))
+  for (let round = -warmups; round < rounds; round++) {
+    // The order turns round each time, so that none always follows the same one.
+    for (const contestant of round % 2 === 0 ? present : [...present].reverse()) {
+      const figure = await contestant.run()
+      if (round >= 0) contestant.seen.push(figure)
+    }
+  }
+  const medians = Object.fromEntries(present.map(({ who, seen }) => [who, median(seen)]))
+  const ours = medians[present[0]?.who ?? ''] ?? NaN
+
+  console.log(`\n${name} (${unit}, median of ${rounds} alternating rounds)`)
+  print([
+    ['', 'median', 'lowest', 'highest', 'ours ÷ this'],
+    ...present.map(({ who, seen }, at) => [
+      who,
+      ...[median(seen), Math.min(...seen), Math.max(...seen)].map(figure),
+      at === 0 ? '' : figure(ours / median(seen))
+    ])
+  ])
+  for (const [who, run] of Object.entries(contestants)) if (run === null) console.log(`  ${who}: left out, not on this machine`)
+  if (target !== undefined) console.log(`  target: ${target}`)
+  return medians
+}
+
+/** One line that says what was measured on, for the head of a bench. */
+export function machine(): string {
+  const list = cpus()
+  return `node ${process.version}, ${process.platform} ${process.arch}, ${list.length} × ${list[0]?.model.trim() ?? 'unknown CPU'}`
+}
+
+/** The middle one; of an even number, the mean of the two in the middle. */
+export function median(figures: number[]): number {
+  const sorted = [...figures].sort((a, b) => a - b)
+  const upper = sorted[Math.floor(sorted.length / 2)] ?? NaN
+  const lower = sorted[Math.floor((sorted.length - 1) / 2)] ?? NaN
+  return (lower + upper) / 2
+}
+
+function figure(value: number): string {
+  if (!Number.isFinite(value)) return '–'
+  return Math.abs(value) >= 1000 ? Math.round(value).toString() : Number(value.toPrecision(3)).toString()
+}
+
+function print(rows: string[][]): void {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map(row => (row[column] ?? '').length)))
+  for (const row of rows) {
+    console.log('  ' + row.map((cell, at) => (at === 0 ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0))).join('  '))
+  }
+}

@@ -1,0 +1,130 @@
+import { request as httpRequest } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+
+export interface ClientReply {
+  status: number
+  headers: IncomingHttpHeaders
+  text: string
+  /** The body as JSON; undefined where it is none. */
+  body: any
+}
+
+export interface SendOptions {
+  headers?: Record<string, string>
+  body?: string | Uint8Array
+}
+
+/** A small client over real sockets; every request has a connection of its own. */
+export interface Client {
+  send(method: string, path: string, options?: SendOptions): Promise<ClientReply>
+  get(path: string, headers?: Record<string, string>): Promise<ClientReply>
+  post(path: string, body?: unknown, headers?: Record<string, string>): Promise<ClientReply>
+  put(path: string, body?: unknown): Promise<ClientReply>
+  patch(path: string, body?: unknown): Promise<ClientReply>
+  delete(path: string): Promise<ClientReply>
+  /** `POST /api/deploy/upload`: fields in the order given, a file as `{ filename, bytes }`. */
+  upload(fields: FormFields, headers?: Record<string, string>): Promise<ClientReply>
+  /** The reply with its body unread. */
+  open(method: string, path: string, options?: SendOptions): Promise<IncomingMessage>
+}
+
+export type FormFields = Array<[name: string, value: string | { filename: string; bytes: Uint8Array }]>
+
+export function createClient(url: () => string, token: string | null): Client {
+  const authorization: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` }
+
+  function open(method: string, path: string, { headers = {}, body }: SendOptions = {}): Promise<IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
+      const request = httpRequest(
+        url() + path,
+        { method, agent: false, headers: { ...authorization, ...length, ...headers } },
+        resolve
+      )
+      request.on('error', reject)
+      request.end(body)
+    })
+  }
+
+  async function send(method: string, path: string, options?: SendOptions): Promise<ClientReply> {
+    const reply = await open(method, path, options)
+    const text = await textOf(reply)
+    return { status: reply.statusCode as number, headers: reply.headers, text, body: parsed(text) }
+  }
+
+  function sendJson(method: string, path: string, body?: unknown, headers?: Record<string, string>) {
+    if (body === undefined) return send(method, path, { ...(headers ? { headers } : {}) })
+    return send(method, path, {
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body)
+    })
+  }
+
+  return {
+    open,
+    send,
+    get: (path, headers) => sendJson('GET', path, undefined, headers),
+    post: (path, body, headers) => sendJson('POST', path, body, headers),
+    put: (path, body) => sendJson('PUT', path, body),
+    patch: (path, body) => sendJson('PATCH', path, body),
+    delete: path => sendJson('DELETE', path),
+    upload(fields, headers = {}) {
+      const { contentType, body } = formOf(fields)
+      return send('POST', '/api/deploy/upload', { headers: { 'content-type': contentType, ...headers }, body })
+    }
+  }
+}
+
+/** A form as browsers and curl send it (RFC 7578). */
+export function formOf(fields: FormFields): { contentType: string; body: Buffer } {
+  const boundary = '----svc-test-7MA4YWxkTrZu0gW'
+  const parts = fields.flatMap(([name, value]) => {
+    const isFile = typeof value !== 'string'
+    const filename = isFile ? `; filename="${value.filename}"\r\nContent-Type: application/zip` : ''
+    const head = `--${boundary}\r\nContent-Disposition: form-data; name="${name}"${filename}\r\n\r\n`
+    return [Buffer.from(head), Buffer.from(isFile ? value.bytes : value), Buffer.from('\r\n')]
+  })
+  const body = Buffer.concat([...parts, Buffer.from(`--${boundary}--\r\n`)])
+  return { contentType: `multipart/form-data; boundary=${boundary}`, body }
+}
+
+/** The lines of an NDJSON reply. */
+export function eventsOf(reply: { text: string }): any[] {
+  return reply.text
+    .split('\n')
+    .filter(Boolean)
+    .map(line => JSON.parse(line))
+}
+
+export interface SentEvent {
+  event: string
+  id: string | undefined
+  data: any
+}
+
+/** The events of a finished SSE stream; comments are left out. */
+export function sentEventsOf(text: string): SentEvent[] {
+  return text.split('\n\n').flatMap(block => {
+    const fields = new Map(
+      block.split('\n').map(line => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)])
+    )
+    const data = fields.get('data')
+    return data === undefined
+      ? []
+      : [{ event: fields.get('event') ?? '', id: fields.get('id'), data: JSON.parse(data) }]
+  })
+}
+
+async function textOf(message: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of message) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

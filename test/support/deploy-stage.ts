@@ -1,0 +1,128 @@
+import { mkdtemp, mkdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import type { Test } from 'tap'
+import { systemClock } from '../../lib/base/clock.js'
+import { randomIds } from '../../lib/base/ids.js'
+import { createDeployer, type Deployer, type DeployRequest, type Run } from '../../lib/deploy/deployer.js'
+import type { DeployHome } from '../../lib/deploy/files.js'
+import type { DeployNeeds, Notice } from '../../lib/deploy/needs.js'
+import type { Actor, AuditEvent } from '../../lib/model/audit.js'
+import type { DeploymentRow } from '../../lib/model/deployment.js'
+import type { Project } from '../../lib/model/project.js'
+import { openStore, type Store } from '../../lib/store/database.js'
+import { findDeployment } from '../../lib/store/tables/deployments.js'
+import { insertProject, updateProject } from '../../lib/store/tables/projects.js'
+import { zipOf } from './zips.js'
+
+export interface DeployStage extends DeployNeeds {
+  directory: string
+  store: Store
+  deployer: Deployer
+  notices: Notice[]
+  audits: AuditEvent[]
+  faults: unknown[]
+  values: { keep_archives: number; script_timeout: number; max_extracted_size: number; allow_client_scripts: boolean }
+  addProject(patch?: Partial<Project>): Promise<Project>
+  change(project: Project, patch: Partial<Project>): Promise<void>
+  push(project: Project, files: Record<string, string>, request?: Partial<DeployRequest>): Promise<Run>
+  /** As push, to its end. */
+  deploy(project: Project, files: Record<string, string>, request?: Partial<DeployRequest>): Promise<DeploymentRow>
+  row(deployId: string): DeploymentRow
+  output(deployId: string): Promise<string>
+  /** Another server on the same data directory: this one is left as a killed one would be. */
+  restart(): Promise<DeployStage>
+}
+
+export const admin: Actor = { name: 'admin', ip: '192.0.2.1' }
+export const never: AbortSignal = new AbortController().signal
+
+/** A deployer on a real store and a real data directory below `directory`, all gone after the test. */
+export async function deployStage(t: Test, directory?: string, places: Partial<DeployHome> = {}): Promise<DeployStage> {
+  const top = directory ?? (await mkdtemp(join(tmpdir(), 'svc-deploy-')))
+  const home = {
+    directory: join(top, 'home'),
+    deployments: join(top, 'home/deployments'),
+    tmp: join(top, 'home/tmp'),
+    ...places
+  }
+  await mkdir(home.directory, { recursive: true })
+  const store = await openStore({ directory: home.directory })
+  const notices: Notice[] = []
+  const audits: AuditEvent[] = []
+  const faults: unknown[] = []
+  const values = { keep_archives: 10, script_timeout: 30, max_extracted_size: 64, allow_client_scripts: true }
+  const needs: DeployNeeds = {
+    store,
+    home,
+    clock: systemClock,
+    ids: randomIds,
+    settings: { number: key => values[key], flag: key => values[key] },
+    environment: { PATH: process.env['PATH'], ADMIN_TOKEN: 'hunter2-of-the-server', SVC_HOME: home.directory, INHERITED: 'yes' },
+    audit: event => void audits.push(event),
+    notify: notice => void notices.push(notice),
+    log: (message, error) => void faults.push([message, error])
+  }
+  const deployer = createDeployer(needs)
+  await deployer.recover()
+
+  const stage: DeployStage = {
+    ...needs,
+    directory: top,
+    deployer,
+    notices,
+    audits,
+    faults,
+    values,
+    async addProject(patch = {}) {
+      const project = { ...emptyProject, id: randomIds.id('proj_'), token: randomIds.token(), ...patch }
+      project.deployPath = patch.deployPath ?? join(top, 'targets', project.id)
+      await store.write(tx => insertProject(tx, project))
+      return project
+    },
+    change: async (project, patch) => void (await store.write(tx => updateProject(tx, project.id, patch))),
+    async push(project, files, request = {}) {
+      const bytes = Readable.from([await zipOf(files)])
+      const received = await deployer.receive(
+        bytes,
+        { limitBytes: 64 * 1024 * 1024, signal: new AbortController().signal }
+      )
+      return deployer.deploy(received, { projectId: project.id, env: {}, actor: admin, ...request })
+    },
+    deploy: async (project, files, request) => (await stage.push(project, files, request)).finished,
+    row: deployId => findDeployment(store, deployId) as DeploymentRow,
+    output: async deployId => (await deployer.readOutput(deployId)).text,
+    async restart() {
+      await store.close()
+      return deployStage(t, top, places)
+    }
+  }
+  t.teardown(async () => {
+    await deployer.stop({ wait: false })
+    await store.close().catch(() => {})
+    await rm(top, { recursive: true, force: true })
+  })
+  return stage
+}
+
+const emptyProject: Project = {
+  id: '',
+  name: 'Shop',
+  description: '',
+  deployPath: '',
+  token: '',
+  preDeployScript: '',
+  postDeployScript: '',
+  postDeployAsync: false,
+  allowClientScripts: null,
+  env: 'production',
+  categoryId: null,
+  pm2AppName: null,
+  pinned: false,
+  tagIds: [],
+  status: 'idle',
+  lastDeployAt: null,
+  createdAt: '2030-01-01T00:00:00.000Z',
+  updatedAt: '2030-01-01T00:00:00.000Z'
+}

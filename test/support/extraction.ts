@@ -1,0 +1,54 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Refusal } from '../../lib/base/refusal.js'
+import { extractArchive } from '../../lib/deploy/extract.js'
+import { runExtraction, type Extracted } from '../../lib/deploy/extraction.js'
+import { createExtractThreads, type ExtractThreads } from '../../lib/deploy/extract-threads.js'
+import { disk as realDisk, type Disk } from '../../lib/target/disk.js'
+import { snapshot } from './tree.js'
+
+export interface ExtractionStage {
+  target: string
+  deployments: string
+  archivePath: string
+  put(zip: Buffer): void
+  /** In this thread, on any disk. */
+  run(options?: { disk?: Disk; maxEntries?: number; maxExtractedBytes?: number }): Promise<Extracted>
+  /** In a thread, as the product does; this file's tests share the threads unless they bring their own. */
+  runThreads(options?: { threads?: ExtractThreads; signal?: AbortSignal | undefined; maxExtractedBytes?: number }): Promise<Extracted>
+  /** Target and journals, which must be what they were before. */
+  state(): string[]
+}
+
+const sharedThreads = createExtractThreads()
+
+/** A place to extract to, below a directory that the test owns. */
+export function extractionStage(directory: string, deployId = 'dep_test'): ExtractionStage {
+  const target = join(directory, 'target')
+  const deployments = join(directory, 'deployments')
+  const archivePath = join(directory, 'archive.zip')
+  mkdirSync(target, { recursive: true })
+  mkdirSync(deployments, { recursive: true })
+  return {
+    target, deployments, archivePath,
+    put: zip => writeFileSync(archivePath, zip),
+    run: ({ disk = realDisk, maxEntries = 200_000, maxExtractedBytes = 1e9 } = {}) =>
+      runExtraction({
+        archivePath, target, deployId, deployments, umask: process.umask(), limits: { maxEntries, maxExtractedBytes }
+      }, disk, () => {}),
+    runThreads: ({ threads = sharedThreads, signal = new AbortController().signal, maxExtractedBytes = 1e9 } = {}) =>
+      extractArchive(threads, { archivePath, target, deployId, home: { deployments }, limits: { maxEntries: 200_000, maxExtractedBytes }, signal }),
+    state: () => [...snapshot(target), ...snapshot(deployments)]
+  }
+}
+
+/** The refusal that `promise` must end in; anything else is thrown on. */
+export async function refusalOf(promise: Promise<unknown>): Promise<Refusal> {
+  try {
+    await promise
+  } catch (error) {
+    if (error instanceof Refusal) return error
+    throw error
+  }
+  throw new Error('It was not refused')
+}

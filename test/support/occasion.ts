@@ -1,0 +1,63 @@
+import type { DeploymentRow } from '../../lib/model/deployment.js'
+import type { Project } from '../../lib/model/project.js'
+import type { Occasion } from '../../lib/notify/events.js'
+
+const project: Project = {
+  id: 'proj_1',
+  name: 'shop',
+  description: '',
+  deployPath: '/srv/shop',
+  token: 'the-secret-token-of-the-project',
+  preDeployScript: '',
+  postDeployScript: 'echo the-secret-of-a-script',
+  postDeployAsync: false,
+  allowClientScripts: null,
+  env: 'production',
+  categoryId: null,
+  pm2AppName: null,
+  pinned: false,
+  tagIds: [],
+  status: 'success',
+  lastDeployAt: null,
+  createdAt: '2030-01-01T00:00:00.000Z',
+  updatedAt: '2030-01-01T00:00:00.000Z'
+}
+
+const deployment: DeploymentRow = {
+  id: 'dep_1',
+  projectId: 'proj_1',
+  projectName: 'shop',
+  status: 'success',
+  triggerSource: 'cli',
+  startTime: '2030-01-01T00:00:00.000Z',
+  endTime: '2030-01-01T00:00:01.500Z',
+  duration: '1.50s',
+  rollbackOf: null,
+  message: 'New prices',
+  env: 'production',
+  hasArtifact: true,
+  archiveBytes: 1,
+  archiveSha256: null,
+  fileCount: 1,
+  errorMessage: null,
+  actorIp: null,
+  steps: [],
+  scripts: []
+}
+
+/** A deployment of the project `shop` that has just succeeded, or what `patch` makes of it. */
+export function occasion(
+  patch: Partial<Omit<Occasion, 'deployment' | 'project'>> & {
+    deployment?: Partial<DeploymentRow>
+    project?: Partial<Project>
+  } = {}
+): Occasion {
+  return {
+    trigger: 'cli',
+    event: 'deploy_success',
+    errorMessage: null,
+    ...patch,
+    deployment: { ...deployment, ...patch.deployment },
+    project: { ...project, ...patch.project }
+  }
+}

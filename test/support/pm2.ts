@@ -1,0 +1,30 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { installedFolder } from './rivals.js'
+
+export interface RealPm2 {
+  /** For processes that shall find it: PATH with it first, and a PM2_HOME of its own. */
+  env: { PATH: string; PM2_HOME: string }
+  run(...words: string[]): { status: number | null; stdout: string }
+}
+
+/** The real pm2 from npm, with a daemon of its own that ends with the test; null where npm cannot install it. */
+export async function realPm2(t: { teardown(work: () => unknown): void }): Promise<RealPm2 | null> {
+  const folder = await installedFolder({ pm2: '7.0.4' })
+  if (folder === null) return null
+  const bin = join(folder, 'node_modules/.bin')
+  // Short: the daemon's sockets lie in it.
+  const directory = mkdtempSync(join(tmpdir(), 'svc-pm2-'))
+  const env = { PATH: `${bin}:${process.env['PATH']}`, PM2_HOME: directory }
+  const run: RealPm2['run'] = (...words) => {
+    const { status, stdout } = spawnSync(join(bin, 'pm2'), words, { env: { ...env, HOME: directory }, encoding: 'utf8', timeout: 60_000 })
+    return { status, stdout }
+  }
+  t.teardown(() => {
+    run('kill')
+    rmSync(directory, { recursive: true, force: true })
+  })
+  return { env, run }
+}

@@ -1,0 +1,118 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import type { Deployment } from '../../lib/model/deployment.js'
+import type { Project } from '../../lib/model/project.js'
+import { bareEnvironment, svcPath } from './svc.js'
+import { zipOf } from './zip.js'
+
+/** A real `svc serve` on a free port, with a data directory of its own below `cwd`; it ends with the test. */
+export interface ServeProcess {
+  url: string
+  adminToken: string
+  home: string
+  pid: number
+  /** What it has said so far on stdout. */
+  said(): string
+  /** Waits until it has said this on stderr. */
+  warns(pattern: RegExp): Promise<void>
+  /** JSON of the API with the admin token. */
+  api<T>(method: string, path: string, body?: unknown): Promise<T>
+  createProject(fields: { name: string; deployPath: string }): Promise<Project>
+  /** Changes scripts and switches of a project. */
+  changeProject(id: string, fields: object): Promise<void>
+  deployments(projectId: string): Promise<Deployment[]>
+  /** Uploads these files with the project's token; resolves once the server has begun to answer. */
+  upload(project: Project, files: Record<string, string>, fields?: Record<string, string>): Promise<Upload>
+  /** Ends it with a signal, and waits. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>
+}
+
+/** A deployment that has begun. */
+export interface Upload {
+  deployId: string
+  /** Every line of the answer, once it is over. */
+  finished: Promise<Array<Record<string, string>>>
+}
+
+export async function startServeProcess(
+  t: Test,
+  cwd: string,
+  words: string[] = [],
+  env: Record<string, string> = {}
+): Promise<ServeProcess> {
+  const environment = bareEnvironment(cwd, { SVC_HOME: join(cwd, 'server-home'), ...env })
+  const child = spawn(process.execPath, [svcPath, 'serve', '--port', '0', ...words], {
+    cwd,
+    env: environment,
+    stdio: 'pipe'
+  })
+  const ended = once(child, 'close') as Promise<[number | null]>
+  t.teardown(async () => {
+    child.kill('SIGKILL')
+    await ended
+  })
+  const said = { stdout: '', stderr: '' }
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (said.stderr += text))
+  child.stdout.setEncoding('utf8')
+  while (!said.stdout.includes('Data directory: ')) {
+    const next = (await Promise.race([once(child.stdout, 'data'), ended.then(() => null)])) as [string] | null
+    if (next === null) throw new Error(`svc serve ended: ${said.stderr}`)
+    said.stdout += next[0]
+  }
+  child.stdout.on('data', (text: string) => (said.stdout += text))
+  const url = /http:\/\/\S+(?=\/\n)/.exec(said.stdout)?.[0] as string
+  const home = environment['SVC_HOME'] as string
+  const adminToken = /Admin token: (\S+)/.exec(said.stdout)?.[1] as string
+
+  async function api<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const response = await fetch(url + path, {
+      method,
+      headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
+      ...(body !== undefined && { body: JSON.stringify(body) })
+    })
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
+    return (await response.json()) as T
+  }
+
+  async function upload(
+    project: Project,
+    files: Record<string, string>,
+    fields: Record<string, string> = {}
+  ): Promise<Upload> {
+    const form = new FormData()
+    for (const [name, value] of Object.entries({ projectId: project.id, ...fields })) form.set(name, value)
+    form.set('file', new Blob([await zipOf(files)]), 'archive.zip')
+    const headers = { authorization: `Bearer ${project.token}` }
+    const response = await fetch(`${url}/api/deploy/upload`, { method: 'POST', headers, body: form })
+    if (!response.ok) throw new Error(`upload: ${response.status} ${await response.text()}`)
+    const finished = response.text().then(text =>
+      text
+        .trim()
+        .split('\n')
+        .map(line => JSON.parse(line) as Record<string, string>)
+    )
+    return { deployId: response.headers.get('x-svc-deploy-id') as string, finished }
+  }
+
+  return {
+    url,
+    adminToken,
+    home,
+    pid: child.pid as number,
+    said: () => said.stdout,
+    async warns(pattern) {
+      while (!pattern.test(said.stderr)) await once(child.stderr, 'data')
+    },
+    api,
+    createProject: async fields => (await api<{ project: Project }>('POST', '/api/projects', fields)).project,
+    changeProject: async (id, fields) => void (await api('PUT', `/api/projects/${id}`, fields)),
+    deployments: projectId => api('GET', `/api/logs?projectId=${projectId}`),
+    upload,
+    async stop(signal = 'SIGTERM') {
+      child.kill(signal)
+      return (await ended)[0]
+    }
+  }
+}

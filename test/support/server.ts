@@ -1,0 +1,108 @@
+import { mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Clock } from '../../lib/base/clock.js'
+import { locateHome } from '../../lib/config/home.js'
+import type { Home } from '../../lib/config/home.js'
+import { serve } from '../../lib/main/serve.js'
+import type { RunningServer } from '../../lib/main/serve.js'
+import type { Project } from '../../lib/model/project.js'
+import { createClient } from './client.js'
+import type { Client } from './client.js'
+
+export const adminToken = 'test-admin-token-0123456789'
+
+export interface Stage {
+  home: Home
+  server: RunningServer
+  /** Where the server listens, with its base. */
+  url: string
+  /** Speaks with the admin token. */
+  client: Client
+  /** Below it targets may lie. */
+  sites: string
+  /** What the operator was told. */
+  told: { info: string[]; warn: string[] }
+  /** A client that speaks with another token; null: none. */
+  as(token: string | null): Client
+  /** A project whose target is `sites/<name>`. */
+  createProject(name: string, fields?: Partial<Project>): Promise<Project>
+  /** Stops the server, and starts one on the same data directory. */
+  restart(): Promise<void>
+}
+
+export interface StageOptions {
+  base?: string
+  host?: string
+  clock?: Clock
+  environment?: Record<string, string>
+  /** Settings as a client would PUT them. */
+  settings?: Record<string, string>
+}
+
+/** The parts of tap's test that a stage needs. */
+interface Test {
+  testdir(): string
+  teardown(work: () => unknown): void
+}
+
+/**
+ * A server on loopback over a throw-away data directory, and a client for it: the stage of every end-to-end test.
+ * `options.environment` holds ADMIN_TOKEN unless it says otherwise.
+ */
+export async function startServer(t: Test, options: StageOptions = {}): Promise<Stage> {
+  const directory = t.testdir()
+  const home = locateHome({ SVC_HOME: join(directory, 'home') }, directory)
+  const sites = join(directory, 'sites')
+  mkdirSync(sites)
+  const told = { info: [] as string[], warn: [] as string[] }
+
+  const start = (): Promise<RunningServer> =>
+    serve({
+      home,
+      port: 0,
+      cwd: directory,
+      environment: { PATH: process.env['PATH'] as string, ADMIN_TOKEN: adminToken, ...options.environment },
+      report: { info: line => void told.info.push(line), warn: line => void told.warn.push(line) },
+      ...(options.base === undefined ? {} : { base: options.base }),
+      ...(options.host === undefined ? {} : { host: options.host }),
+      ...(options.clock === undefined ? {} : { clock: options.clock })
+    })
+
+  let server = await start()
+  t.teardown(() => server.stop({ wait: false }))
+  const as = (token: string | null): Client => createClient(() => server.url, token)
+  const client = createClient(() => server.url, server.adminToken.current())
+  if (options.settings) await client.put('/api/settings', options.settings)
+
+  return {
+    home,
+    sites,
+    told,
+    client,
+    as,
+    get server() {
+      return server
+    },
+    get url() {
+      return server.url
+    },
+    async createProject(name, fields = {}) {
+      const reply = await client.post('/api/projects', { name, deployPath: join(sites, name), ...fields })
+      if (reply.status !== 200) throw new Error(`The project was not created: ${reply.text}`)
+      const { project } = reply.body as { project: Project }
+      const { preDeployScript, postDeployScript, postDeployAsync } = fields
+      const scripts = { preDeployScript, postDeployScript, postDeployAsync }
+      if (!Object.values(scripts).some(Boolean)) return project
+      return ((await client.put(`/api/projects/${project.id}`, scripts)).body as { project: Project }).project
+    },
+    async restart() {
+      await server.stop({ wait: true })
+      server = await start()
+    }
+  }
+}
+
+/** The keys of a data directory's config.json. */
+export function configOf(home: Home): Record<string, unknown> {
+  return JSON.parse(readFileSync(home.configFile, 'utf8')) as Record<string, unknown>
+}

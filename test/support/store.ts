@@ -1,0 +1,21 @@
+import { createAudit } from '../../lib/auth/audit.js'
+import { randomIds } from '../../lib/base/ids.js'
+import { openStore } from '../../lib/store/database.js'
+import { setClock } from './clock.js'
+
+/** A store in a throw-away directory with what services need around it: a clock that can be set, ids, an audit log. */
+export async function openStage(t: { testdir(): string; teardown(work: () => unknown): void }) {
+  const clock = setClock()
+  const directory = t.testdir()
+  const store = await openStore({ directory, clock })
+  t.teardown(() => store.close())
+  const audit = createAudit({
+    store,
+    clock,
+    ids: randomIds,
+    onError(error) {
+      throw error
+    }
+  })
+  return { directory, store, clock, ids: randomIds, audit }
+}

@@ -1,0 +1,21 @@
+import { createWriteStream } from 'node:fs'
+import { pipeline } from 'node:stream/promises'
+import { Readable } from 'node:stream'
+import { ZipFile } from 'yazl'
+
+/** A zip of path → content, as bytes. A path that ends with `.sh` is executable. */
+export async function zipOf(files: Record<string, string | Buffer>): Promise<Buffer> {
+  const zip = new ZipFile()
+  for (const [path, content] of Object.entries(files)) {
+    zip.addBuffer(Buffer.from(content), path, { mode: path.endsWith('.sh') ? 0o100755 : 0o100644 })
+  }
+  zip.end()
+  const chunks: Buffer[] = []
+  for await (const chunk of zip.outputStream) chunks.push(Buffer.from(chunk as Uint8Array))
+  return Buffer.concat(chunks)
+}
+
+/** The same, written to a file. */
+export async function writeZipOf(path: string, files: Record<string, string | Buffer>): Promise<void> {
+  await pipeline(Readable.from([await zipOf(files)]), createWriteStream(path))
+}

@@ -1,0 +1,46 @@
+import t from 'tap'
+import { createCpuMeter, percentsBetween } from '../../lib/system/cpu.js'
+
+const zero = { atMs: 0, idleMs: 0, totalMs: 0, processMs: 0 }
+
+t.test('percents are what was used of an interval', async t => {
+  const cases = [
+    { what: 'half of the machine', to: { atMs: 1000, idleMs: 1000, totalMs: 2000, processMs: 250 }, host: 50, process: 25 },
+    { what: 'threads of one process', to: { atMs: 1000, idleMs: 0, totalMs: 4000, processMs: 2500 }, host: 100, process: 250 },
+    { what: 'no time at all', to: zero, host: 0, process: 0 }
+  ]
+  for (const { what, to, host, process } of cases) t.same(percentsBetween(zero, to), { host, process }, what)
+})
+
+t.test('the first reading takes an interval of its own, and callers of one moment share it', async t => {
+  let samples = 0
+  let atMs = 0
+  const meter = createCpuMeter(() => {
+    samples++
+    return { atMs, idleMs: atMs, totalMs: atMs * 2, processMs: 0 }
+  })
+  setTimeout(() => (atMs = 250), 50)
+  const [first, second] = await Promise.all([meter.read(), meter.read()])
+  t.same(first, { host: 50, process: 0 })
+  t.equal(first, second)
+  t.equal(samples, 2)
+
+  atMs += 100
+  t.equal(await meter.read(), first, 'a moment later it is the same answer')
+  atMs += 5000
+  await meter.read()
+  t.equal(samples, 4, 'the next one counts from the one before, at once')
+  atMs += 60_000
+  await meter.read()
+  t.equal(samples, 6, 'after a long silence there is a new interval')
+})
+
+t.test('work that this process does is seen', async t => {
+  const meter = createCpuMeter()
+  await meter.read()
+  const until = performance.now() + 700
+  while (performance.now() < until);
+  const { process, host } = await meter.read()
+  t.ok(process > 20, `${process} %`)
+  t.ok(host > 0 && host <= 100, `${host} %`)
+})

@@ -1,0 +1,60 @@
+import t from 'tap'
+import { readFileSync, readdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { disk as realDisk, type Disk } from '../../lib/target/disk.js'
+import { extractionStage, refusalOf } from '../support/extraction.js'
+import { makeZip } from '../support/make-zip.js'
+import { snapshot } from '../support/tree.js'
+
+/** A disk that lets something happen to the target right before the undo journal gets its list. */
+function meddling(meddle: () => void): Disk {
+  let opened = 0
+  return {
+    ...realDisk,
+    openSync: ((path: string, ...rest: [string, number]) => {
+      if (path.endsWith('.undo') && ++opened === 2) meddle()
+      return realDisk.openSync(path, ...rest)
+    }) as Disk['openSync']
+  }
+}
+
+t.test('what the application did meanwhile is not overwritten, and the target is put back', async t => {
+  const cases: Array<[what: string, meddle: (target: string) => void, code: string]> = [
+    ['a file appeared', target => writeFileSync(join(target, 'new'), 'theirs'), 'target_changed'],
+    ['a file vanished', target => unlinkSync(join(target, 'app/old')), 'target_changed'],
+    ['a directory became a link', target => {
+      renameSync(join(target, 'app'), join(target, 'moved'))
+      symlinkSync('../outside', join(target, 'app'))
+    }, 'written_through_link']
+  ]
+  for (const [what, meddle, code] of cases) {
+    const directory = t.testdir({ outside: { old: 'outside' }, target: { app: { old: 'old' }, first: 'first' } })
+    const stage = extractionStage(directory)
+    stage.put(makeZip(['app/old', 'first', 'new', 'fresh/x'].map(name => ({ name, data: 'deployed' }))))
+    let expected: string[] = []
+    const disk = meddling(() => {
+      meddle(stage.target)
+      expected = snapshot(stage.target).filter(line => !line.startsWith('.svc-staging'))
+    })
+    t.equal((await refusalOf(stage.run({ disk }))).code, code, what)
+    t.strictSame(snapshot(stage.target), expected, what)
+    t.equal(readFileSync(join(directory, 'outside/old'), 'utf8'), 'outside')
+    t.strictSame(readdirSync(stage.deployments), [])
+  }
+})
+
+t.test('where hard links are not possible, files are put aside by renaming', async t => {
+  const stage = extractionStage(t.testdir({ target: { a: 'old', b: 'old' } }))
+  const linkSync = () => { throw Object.assign(new Error('EPERM: link'), { code: 'EPERM' }) }
+  stage.put(makeZip([{ name: 'a', data: 'new' }, { name: 'b', data: 'new' }, { name: 'c', data: 'new' }]))
+  const before = snapshot(stage.target)
+  let renames = 0
+  const renameSync: Disk['renameSync'] = (from, to) => {
+    if (String(to).endsWith('/b') && renames++ === 0) throw Object.assign(new Error('EIO'), { code: 'EIO' })
+    realDisk.renameSync(from, to)
+  }
+  await t.rejects(stage.run({ disk: { ...realDisk, linkSync, renameSync } }), { code: 'EIO' })
+  t.strictSame(snapshot(stage.target), before)
+  await stage.run({ disk: { ...realDisk, linkSync } })
+  t.strictSame(['a', 'b', 'c'].map(name => readFileSync(join(stage.target, name), 'utf8')), ['new', 'new', 'new'])
+})

@@ -1,0 +1,29 @@
+import t from 'tap'
+import { createHash } from 'node:crypto'
+import { symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createDigester, sha256 } from '../../lib/target/digest.js'
+import { disk } from '../../lib/target/disk.js'
+
+t.test('files of every size are digested as they are', async t => {
+  const directory = t.testdir()
+  const digester = createDigester(disk)
+  for (const size of [0, 1, 256 * 1024 - 1, 256 * 1024, 600_000]) {
+    const contents = Buffer.alloc(size, 'abc')
+    const path = join(directory, 'file')
+    writeFileSync(path, contents)
+    const expected = createHash('sha256').update(contents).digest('hex')
+    const { size: seen, sha256: digest } = digester.file(path)
+    t.strictSame([seen, Buffer.from(digest).toString('hex')], [size, expected])
+    t.equal(sha256(contents).toString('hex'), expected)
+  }
+})
+
+t.test('a link is digested by where it leads', async t => {
+  const path = join(t.testdir(), 'link')
+  symlinkSync('nowhere/ü', path)
+  const { size, sha256: digest, mode } = createDigester(disk).link(path)
+  t.equal(size, 10)
+  t.strictSame(Buffer.from(digest), sha256(Buffer.from('nowhere/ü')))
+  t.equal(mode & 0o170000, 0o120000)
+})

@@ -1,0 +1,49 @@
+import t from 'tap'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ManifestFile } from '../../lib/model/manifest.js'
+import { disk } from '../../lib/target/disk.js'
+import { compareManifests, readManifest, writeManifest } from '../../lib/target/manifest.js'
+import type { Item } from '../../lib/target/plan.js'
+import { createRecords } from '../../lib/target/record.js'
+import { sha256 } from '../../lib/target/digest.js'
+
+const item = (path: string, kind: Item['kind'] = 'file'): Item => ({ path, kind, size: 3, mode: null, mtimeMs: null })
+
+async function all(path: string): Promise<ManifestFile[]> {
+  const files: ManifestFile[] = []
+  for await (const file of readManifest(path)) files.push(file)
+  return files
+}
+
+t.test('written ordered, read back the same, with the changed paths', async t => {
+  const path = join(t.testdir(), 'x.manifest')
+  const items = [item('b'), item('a b/\u2028"ü"'), item('a b', 'directory'), item('same'), item('mode'), item('kind')]
+  const records = createRecords(items.length)
+  const digest = sha256(Buffer.from('new'))
+  items.forEach((_, index) => records.settle(index, 'staged', 0o100644, digest))
+  for (const [index, mode, contents] of [[0, 0o100644, 'old'], [3, 0o100644, 'new'], [4, 0o100600, 'new'], [5, 0o120777, 'new']] as const) {
+    records.setExisting(index, 'file')
+    records.setBefore(index, { size: 5e9, mode, sha256: sha256(Buffer.from(contents)) })
+  }
+  const { fileCount, changedPaths } = writeManifest(disk, path, items, records)
+  t.equal(fileCount, 5)
+  t.strictSame(changedPaths, ['a b/\u2028"ü"', 'b', 'kind'])
+  const files = await all(path)
+  t.strictSame(files.map(file => file.path), ['a b/\u2028"ü"', 'b', 'kind', 'mode', 'same'])
+  t.strictSame(files[0], { path: 'a b/\u2028"ü"', size: 3, mode: 0o100644, sha256: digest.toString('hex'), before: null })
+  t.strictSame(files[1]?.before, { size: 5e9, mode: 0o100644, sha256: sha256(Buffer.from('old')).toString('hex') })
+})
+
+t.test('two manifests compared', async t => {
+  const directory = t.testdir()
+  const write = (name: string, files: Record<string, string>): string => {
+    const path = join(directory, name)
+    writeFileSync(path, Object.entries(files).map(([path, sha256]) =>
+      `${JSON.stringify({ path, size: 1, mode: 0o100644, sha256, before: null })}\n`).join(''))
+    return path
+  }
+  const then = write('then', { a: '1', b: '2', c: '3' })
+  const now = write('now', { a: '1', b: '9', d: '4' })
+  t.strictSame(await compareManifests(readManifest(then), readManifest(now)), { added: ['d'], changed: ['b'], removed: ['c'] })
+})

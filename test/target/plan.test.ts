@@ -1,0 +1,40 @@
+import t from 'tap'
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { disk } from '../../lib/target/disk.js'
+import { holdTarget } from '../../lib/target/guard.js'
+import { planTarget, type Item, type Plan } from '../../lib/target/plan.js'
+
+const item = (path: string, kind: Item['kind'] = 'file'): Item => ({ path, kind, size: 0, mode: null, mtimeMs: null })
+
+function plan(directory: string, items: Item[]): Plan {
+  const root = holdTarget(disk, directory)
+  try {
+    return planTarget(disk, root, items)
+  } finally {
+    root.close()
+  }
+}
+
+t.test('folders come parents first, with what the target has', async t => {
+  const directory = t.testdir({ a: { file: 'x' }, link: t.fixture('symlink', 'nowhere') })
+  const { folders, existing, folderOf } = plan(directory, [
+    item('a/file'), item('a/new'), item('b/c/d'), item('link'), item('b', 'directory'), item('top')
+  ])
+  t.strictSame(folders.map(({ path, exists, item }) => [path, exists, item !== null]), [
+    ['', true, false], ['a', true, false], ['b', false, true], ['b/c', false, false]
+  ])
+  t.strictSame(existing, ['file', 'none', 'none', 'symlink', 'none', 'none'])
+  t.strictSame(folderOf.map(({ path }) => path), ['a', 'a', 'b/c', '', '', ''])
+})
+
+t.test('what stands in the way is refused', async t => {
+  const directory = t.testdir({ dir: {}, file: 'x', link: t.fixture('symlink', 'dir') })
+  if (process.platform !== 'win32') execFileSync('mkfifo', [join(directory, 'pipe')])
+  const cases: Array<[Item, string]> = [
+    [item('dir'), 'directory_in_the_way'], [item('file/x'), 'file_in_the_way'], [item('file', 'directory'), 'file_in_the_way'],
+    [item('link/x'), 'written_through_link'], [item('link', 'directory'), 'written_through_link'],
+    ...(process.platform === 'win32' ? [] : [[item('pipe'), 'special_file_in_the_way'] as [Item, string]])
+  ]
+  for (const [wanted, code] of cases) t.throws(() => plan(directory, [wanted]), { kind: 'conflict', code })
+})

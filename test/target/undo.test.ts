@@ -1,0 +1,67 @@
+import t from 'tap'
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { disk } from '../../lib/target/disk.js'
+import { beginJournal, listJournals, recover, targetOf } from '../../lib/target/undo.js'
+import { snapshot } from '../support/tree.js'
+
+/** A target in the middle of a commit: `app/old` replaced, `new` moved, `fresh` moved, `late` not yet. */
+function interrupted(directory: string): { target: string; journal: string } {
+  const target = join(directory, 'target')
+  const staging = join(target, '.svc-staging-dep_x')
+  mkdirSync(join(staging, 'files/app'), { recursive: true })
+  mkdirSync(join(staging, 'aside'))
+  mkdirSync(join(target, 'app'))
+  mkdirSync(join(target, 'fresh/deep'), { recursive: true })
+  const files = {
+    'app/old': 'new contents', 'new': 'new', 'late': 'not touched yet', 'fresh/a': 'a', 'fresh/deep/b': 'b',
+    '.svc-staging-dep_x/aside/0': 'old contents', '.svc-staging-dep_x/files/late': 'late'
+  }
+  for (const [path, contents] of Object.entries(files)) writeFileSync(join(target, path), contents)
+  const journal = beginJournal(disk, directory, 'dep_x', target)
+  journal.ready([
+    { kind: 'D', path: 'fresh' }, { kind: 'd', path: 'fresh/deep' }, { kind: 'n', path: 'fresh/a' },
+    { kind: 'n', path: 'fresh/deep/b' }, { kind: 'N', path: 'new' }, { kind: 'R', path: 'app/old', aside: 0 },
+    { kind: 'R', path: 'late', aside: 1 }
+  ])
+  return { target, journal: journal.path }
+}
+
+t.test('what was done is undone, what was not is left', async t => {
+  const { target, journal } = interrupted(t.testdir())
+  t.equal(targetOf(journal), target)
+  t.equal(recover(disk, journal), 'put back')
+  t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
+})
+
+t.test('what somebody else put into a new directory stays', async t => {
+  const { target, journal } = interrupted(t.testdir())
+  writeFileSync(join(target, 'fresh/deep/upload'), 'a visitor')
+  recover(disk, journal)
+  t.match(snapshot(target).join('\n'), 'fresh/ 755\nfresh/deep/ 755\nfresh/deep/upload 644 a visitor')
+})
+
+t.test('a journal that is done, torn at every byte, or without its staging directory', async t => {
+  const done = interrupted(t.testdir())
+  appendFileSync(done.journal, 'done\n')
+  t.equal(recover(disk, done.journal), 'complete')
+  t.match(snapshot(done.target).join('\n'), 'app/old 644 new contents')
+
+  const whole = readFileSync(interrupted(t.testdir()).journal)
+  for (let length = 0; length < whole.length; length++) {
+    const { target, journal } = interrupted(t.testdir())
+    writeFileSync(journal, whole.subarray(0, length))
+    const outcome = recover(disk, journal)
+    if (outcome !== 'untouched') t.equal(outcome, 'untouched', `${length} bytes`)
+    if (!snapshot(target).includes('new 644 new')) t.fail(`${length} bytes: something was undone`)
+  }
+  const lost = interrupted(t.testdir())
+  disk.renameSync(join(lost.target, '.svc-staging-dep_x'), join(lost.target, 'elsewhere'))
+  t.equal(recover(disk, lost.journal), 'lost', 'nothing is guessed')
+  t.match(snapshot(lost.target).join('\n'), 'app/old 644 new contents')
+})
+
+t.test('journals are found by their name', async t => {
+  const directory = t.testdir({ 'dep_a.undo': '', 'dep_a.zip': '', 'dep_b.manifest': '' })
+  t.strictSame(listJournals(directory), [{ deployId: 'dep_a', path: join(directory, 'dep_a.undo') }])
+})

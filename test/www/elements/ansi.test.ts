@@ -1,0 +1,81 @@
+import t from 'tap'
+import { parseAnsi, plainStyle, stripAnsi } from '../../../www/elements/ansi.js'
+import type { TextStyle } from '../../../www/elements/ansi.js'
+
+const e = '\x1b['
+type Shown = Array<[text: string, style: Partial<TextStyle>]>
+
+const cases: Array<{ what: string; input: string; expected: Shown }> = [
+  { what: 'plain text', input: 'plain', expected: [['plain', {}]] },
+  { what: 'nothing', input: '', expected: [] },
+  { what: 'a colour and its end', input: `a${e}31mb${e}0m`, expected: [['a', {}], ['b', { foreground: 1 }]] },
+  { what: 'no parameter resets', input: `${e}1mb${e}mc`, expected: [['b', { isBold: true }], ['c', {}]] },
+  {
+    what: 'several at once',
+    input: `${e}1;3;4;97;44mx`,
+    expected: [['x', { isBold: true, isItalic: true, isUnderlined: true, foreground: 15, background: 4 }]]
+  },
+  { what: 'each attribute has its end', input: `${e}1;2;3;4;7;9m${e}22;23;24;27;29mx`, expected: [['x', {}]] },
+  { what: 'default colours', input: `${e}31;41m${e}39;49mx`, expected: [['x', {}]] },
+  { what: '256 colours: the palette', input: `${e}38;5;9mx`, expected: [['x', { foreground: 9 }]] },
+  { what: '256 colours: the cube', input: `${e}38;5;208mx`, expected: [['x', { foreground: '#ff8700' }]] },
+  { what: '256 colours: the greys', input: `${e}48;5;232mx`, expected: [['x', { background: '#080808' }]] },
+  {
+    what: 'true colour, then another',
+    input: `${e}38;2;1;2;255;1mx`,
+    expected: [['x', { foreground: '#0102ff', isBold: true }]]
+  },
+  {
+    what: 'true colour with colons',
+    input: `${e}38:2::1:2:3;4mx`,
+    expected: [['x', { foreground: '#010203', isUnderlined: true }]]
+  },
+  {
+    what: 'a colour that cannot be is left out',
+    input: `${e}38;5;999mx${e}38;2;1;2my`,
+    expected: [['x', {}], ['y', {}]]
+  },
+  { what: 'no underline is an end', input: `${e}4m${e}4:0mx`, expected: [['x', {}]] },
+  {
+    what: 'other sequences are left out',
+    input: `a${e}2Kb${e}?25lc\x1b]0;title\x07d\x1b]8;;http://x\x1b\\e\x1b(Bf`,
+    expected: [['a', {}], ['b', {}], ['c', {}], ['d', {}], ['e', {}], ['f', {}]]
+  },
+  { what: 'private parameters are no colours', input: `${e}?31mx${e}>4;1my`, expected: [['x', {}], ['y', {}]] },
+  { what: 'a sequence cut by the end of the line', input: `a${e}3`, expected: [['a', {}]] },
+  {
+    what: 'control characters are left out, a tab is kept',
+    input: 'a\x00\x08b\tc\x7f',
+    expected: [['a', {}], ['b\tc', {}]]
+  },
+  { what: 'a carriage return begins the line anew', input: '10 %\r50 %\rdone', expected: [['done', {}]] },
+  { what: 'a carriage return at the end does not', input: 'done\r', expected: [['done', {}]] },
+  {
+    what: 'markup is text',
+    input: `<img src=x>${e}1m&amp;`,
+    expected: [['<img src=x>', {}], ['&amp;', { isBold: true }]]
+  }
+]
+
+for (const { what, input, expected } of cases) {
+  t.test(what, async t => {
+    const { spans } = parseAnsi(input, plainStyle)
+    t.same(spans, expected.map(([text, style]) => ({ text, style: { ...plainStyle, ...style } })))
+    t.equal(stripAnsi(input), expected.map(([text]) => text).join(''), 'stripped')
+  })
+}
+
+t.test('a style lasts over the end of the line', async t => {
+  const first = parseAnsi(`${e}32mgreen`, plainStyle)
+  const second = parseAnsi(`still${e}0m not`, first.style)
+  t.same(second.spans.map(({ text, style }) => [text, style.foreground]), [['still', 2], [' not', null]])
+  t.equal(second.style, plainStyle)
+})
+
+t.test('a megabyte of escapes takes no time to speak of', async t => {
+  const started = Date.now()
+  parseAnsi(`${e}31mx`.repeat(150_000), plainStyle)
+  parseAnsi(`\x1b]${'a'.repeat(1_000_000)}`, plainStyle)
+  parseAnsi(e.repeat(300_000), plainStyle)
+  t.ok(Date.now() - started < 3000)
+})

@@ -1,0 +1,54 @@
+import t from 'tap'
+import {
+  agoWords, clockWords, countWords, deploymentWords, exactWords, maskWords, sizeWords, spanWords
+} from '../../../www/elements/words.js'
+
+const locale = { language: 'en-GB', timeZone: 'UTC' }
+const now = Date.parse('2026-11-21T15:00:00Z')
+
+t.test('how long ago', async t => {
+  for (const [at, words] of [
+    ['2026-11-21T14:59:30Z', 'just now'],
+    ['2026-11-21T15:00:20Z', 'just now'],
+    ['2026-11-21T14:58:00Z', '2 min ago'],
+    ['2026-11-21T14:00:01Z', '59 min ago'],
+    ['2026-11-21T12:30:00Z', '2 h ago'],
+    ['2026-11-21T01:05:00Z', 'today 01:05'],
+    ['2026-11-20T23:10:00Z', 'yesterday 23:10'],
+    ['2026-03-02T08:00:00Z', '2 Mar 08:00'],
+    ['2025-12-31T08:00:00Z', '31 Dec 2025 08:00']
+  ] as const) {
+    t.equal(agoWords(at, now, locale), words, at)
+  }
+})
+
+t.test('the exact time names day, second and zone', async t => {
+  t.match(exactWords('2026-11-21T03:22:55Z', locale), /Sat.* 21 Nov 2026.*03:22:55 UTC/)
+  t.equal(clockWords('2026-11-21T03:22:55.123Z', locale), '03:22:55.123')
+})
+
+t.test('spans of time', async t => {
+  for (const [ms, words] of [
+    [0, '0 s'], [40, '40 ms'], [120, '0.1 s'], [1234, '1.2 s'], [12_900, '12 s'], [60_000, '1 min'],
+    [185_000, '3 min 5 s'], [7_800_000, '2 h 10 min'], [273_600_000, '3 d 4 h']
+  ] as const) {
+    t.equal(spanWords(ms), words, String(ms))
+  }
+})
+
+t.test('sizes', async t => {
+  for (const [bytes, words] of [
+    [0, '0 B'], [1023, '1023 B'], [1024, '1.0 KB'], [4300, '4.2 KB'], [18 * 1024 ** 2, '18 MB'],
+    [1024 ** 2 - 1, '1.0 MB'], [3.5 * 1024 ** 3, '3.5 GB']
+  ] as const) {
+    t.equal(sizeWords(bytes), words, String(bytes))
+  }
+})
+
+t.test('counts, secrets, deployments', async t => {
+  t.equal(countWords(1, 'file'), '1 file')
+  t.equal(countWords(2000, 'file'), '2,000 files')
+  t.equal(maskWords('abcdefgh1234'), '••••••••1234')
+  t.equal(deploymentWords({ message: 'Fix the footer', triggerSource: 'cli' }), 'Fix the footer')
+  t.equal(deploymentWords({ message: null, triggerSource: 'rollback' }), 'Rolled back')
+})

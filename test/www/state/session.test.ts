@@ -1,0 +1,42 @@
+import t from 'tap'
+import { createSession } from '../../../www/state/session.js'
+import type { SessionEvent, TokenStorage } from '../../../www/state/session.js'
+
+function storage(): TokenStorage & { entries: Map<string, string> } {
+  const entries = new Map<string, string>()
+  return {
+    entries,
+    getItem: key => entries.get(key) ?? null,
+    setItem: (key, value) => void entries.set(key, value),
+    removeItem: key => void entries.delete(key)
+  }
+}
+
+t.test('the token stays in the tab unless it shall be remembered', async t => {
+  const tab = storage()
+  const browser = storage()
+  const session = createSession({ base: 'http://host/', tab, browser })
+  const reasons: unknown[] = []
+  session.addEventListener('session', event => reasons.push((event as SessionEvent).reason))
+  t.equal(session.token, null)
+
+  session.begin('secret', { isRemembered: false })
+  t.equal(session.token, 'secret')
+  t.equal(browser.entries.size, 0)
+
+  session.begin('other', { isRemembered: true })
+  t.equal(session.token, 'other')
+  t.equal(tab.entries.size, 0)
+
+  session.end('expired')
+  t.equal(session.token, null)
+  t.equal(browser.entries.size, 0)
+  t.same(reasons, [null, null, 'expired'])
+})
+
+t.test('two servers behind one host do not see each other', async t => {
+  const tab = storage()
+  const browser = storage()
+  createSession({ base: 'http://host/a/', tab, browser }).begin('secret', { isRemembered: false })
+  t.equal(createSession({ base: 'http://host/b/', tab, browser }).token, null)
+})

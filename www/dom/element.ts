@@ -1,0 +1,67 @@
+import { adopt } from './css.js'
+import { render } from './html.js'
+import type { Template } from './html.js'
+
+/**
+ * What every element of the panel stands on: one rendering per microtask however much changed, a signal that lasts as
+ * long as the element is on the page, its sheet adopted once. Light DOM.
+ */
+export abstract class SvcElement extends HTMLElement {
+  /** The element's sheet, all selectors nested under its tag. */
+  static sheet = ''
+
+  #life: AbortController | undefined
+  #isWaiting = false
+
+  /** What the element shows. Called in a microtask after update(). */
+  protected abstract view(): Template
+
+  /** Aborted when the element leaves the page; listeners, timers and requests end with it. */
+  protected get signal(): AbortSignal {
+    return (this.#life ??= new AbortController()).signal
+  }
+
+  /** Once each time the element enters the page, before its first rendering. */
+  protected connected(): void {}
+
+  /** After each rendering, for what only the finished nodes can tell. */
+  protected rendered(): void {}
+
+  /** Asks for a rendering. */
+  update(): void {
+    if (this.#isWaiting || !this.isConnected) return
+    this.#isWaiting = true
+    queueMicrotask(() => {
+      this.#isWaiting = false
+      if (!this.isConnected) return
+      render(this.view(), this)
+      this.rendered()
+    })
+  }
+
+  /** Listens until the element leaves the page. */
+  protected listen(target: EventTarget, type: string, listener: (event: Event) => void): void {
+    target.addEventListener(type, listener, { signal: this.signal })
+  }
+
+  /** Calls back at an interval until the element leaves the page. */
+  protected every(intervalMs: number, work: () => void): void {
+    const timer = setInterval(work, intervalMs)
+    this.signal.addEventListener('abort', () => clearInterval(timer), { once: true })
+  }
+
+  connectedCallback(): void {
+    this.#life = new AbortController()
+    adopt((this.constructor as typeof SvcElement).sheet)
+    this.connected()
+    this.update()
+  }
+
+  disconnectedCallback(): void {
+    this.#life?.abort()
+  }
+
+  attributeChangedCallback(_name: string, before: string | null, now: string | null): void {
+    if (before !== now) this.update()
+  }
+}

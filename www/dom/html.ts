@@ -1,0 +1,247 @@
+import { parseMarkup } from './markup.js'
+import type { Attribute, Part, Piece } from './markup.js'
+
+/*
+ * html`…` describes, render() writes only what differs from the last time. Values become text nodes, attribute
+ * values, properties or listeners, never markup: there is no way from a value to an element except another template.
+ */
+
+/** What a template's text and values say; made by html`…`. */
+export interface Template {
+  readonly strings: TemplateStringsArray
+  readonly values: readonly unknown[]
+  readonly key: string | undefined
+}
+
+/** A piece of a page. As a value it may hold text, numbers, nodes, templates, arrays of those; null, false: nothing. */
+export function html(strings: TemplateStringsArray, ...values: unknown[]): Template {
+  return { strings, values, key: undefined }
+}
+
+/** Gives a template of a list its identity, so that its nodes follow it when the list changes. */
+export function keyed(key: string, template: Template): Template {
+  return { ...template, key }
+}
+
+const svgNamespace = 'http://www.w3.org/2000/svg'
+const parsed = new WeakMap<TemplateStringsArray, Piece[]>()
+const rendered = new WeakMap<Node, Child>()
+
+/** Makes the inside of `into` what the template says. What was there before the first time is removed. */
+export function render(template: Template, into: Element): void {
+  let child = rendered.get(into)
+  if (child === undefined) {
+    into.replaceChildren()
+    child = createChild(into.appendChild(new Comment()))
+    rendered.set(into, child)
+  }
+  child.set(template)
+}
+
+/** A place for one value in front of its marker node. */
+interface Child {
+  set(value: unknown): void
+  remove(): void
+  /** Moves everything of this place in front of `before`. */
+  move(before: Node): void
+}
+
+/** A template that is on the page. */
+interface Instance {
+  readonly strings: TemplateStringsArray
+  update(values: readonly unknown[]): void
+}
+
+const isTemplate = (value: unknown): value is Template =>
+  typeof value === 'object' && value !== null && 'strings' in value && 'values' in value
+
+function createChild(marker: ChildNode): Child {
+  let roots: Root[] = []
+  let shown: unknown
+  let instance: Instance | undefined
+  let list: Map<string, { child: Child; marker: ChildNode }> | undefined
+
+  const clear = (): void => {
+    for (const root of roots) {
+      root.child?.remove()
+      root.node.remove()
+    }
+    for (const entry of list?.values() ?? []) {
+      entry.child.remove()
+      entry.marker.remove()
+    }
+    roots = []
+    list = undefined
+    instance = undefined
+  }
+
+  const setTemplate = (template: Template): void => {
+    if (instance?.strings !== template.strings) {
+      clear()
+      const made = instantiate(template)
+      roots = made.roots
+      instance = made.instance
+      // Values first: an element finds its properties set when it enters the page.
+      instance.update(template.values)
+      marker.before(made.fragment)
+    } else {
+      instance.update(template.values)
+    }
+  }
+
+  const setList = (values: unknown[]): void => {
+    if (list === undefined) clear()
+    const before = list ?? new Map()
+    list = new Map()
+    for (const [index, value] of values.entries()) {
+      const key = isTemplate(value) && value.key !== undefined ? value.key : `#${index}`
+      const place = new Comment()
+      const known = before.get(key)
+      before.delete(key)
+      list.set(key, known ?? { child: createChild(place), marker: place })
+      if (known === undefined) marker.before(place)
+    }
+    for (const gone of before.values()) {
+      gone.child.remove()
+      gone.marker.remove()
+    }
+    placeInOrder([...list.values()], marker)
+    for (const [index, entry] of [...list.values()].entries()) entry.child.set(values[index])
+  }
+
+  return {
+    set(value) {
+      if (value === shown && !Array.isArray(value)) return
+      shown = value
+      if (Array.isArray(value)) return setList(value)
+      if (isTemplate(value)) return setTemplate(value)
+      if (value instanceof Node) {
+        clear()
+        roots = [{ node: value as ChildNode, child: undefined }]
+        marker.before(value)
+        return
+      }
+      const text = value === null || value === undefined || value === false ? '' : String(value)
+      const only = roots[0]?.node
+      if (instance === undefined && list === undefined && only instanceof Text && roots.length === 1) {
+        only.data = text
+        return
+      }
+      clear()
+      if (text === '') return
+      const node = new Text(text)
+      roots = [{ node, child: undefined }]
+      marker.before(node)
+    },
+    remove: clear,
+    move(before) {
+      for (const root of roots) {
+        before.parentNode?.insertBefore(root.node, before)
+        root.child?.move(root.node)
+      }
+      for (const entry of list?.values() ?? []) {
+        entry.child.move(before)
+        before.parentNode?.insertBefore(entry.marker, before)
+      }
+    }
+  }
+}
+
+/** Walks from the end, and moves only what does not already stand in its place: an element that moves is torn out. */
+function placeInOrder(entries: Array<{ child: Child; marker: ChildNode }>, end: ChildNode): void {
+  const wanted = entries.map(entry => entry.marker)
+  const markers = new Set<ChildNode>(wanted)
+  let actual: ChildNode[] | undefined
+  for (let node = end.previousSibling; node !== null && markers.size > 0; node = node.previousSibling) {
+    if (markers.delete(node)) (actual ??= []).unshift(node)
+  }
+  if (actual?.length === wanted.length && actual.every((node, index) => node === wanted[index])) return
+  for (const entry of entries) {
+    end.before(entry.marker)
+    entry.child.move(entry.marker)
+  }
+}
+
+/** What stands at the top of a template: a node, or a place for a value with its marker. */
+interface Root {
+  node: ChildNode
+  child: Child | undefined
+}
+
+type Update = (values: readonly unknown[]) => void
+
+function instantiate(template: Template): { fragment: DocumentFragment; roots: Root[]; instance: Instance } {
+  const pieces = parsed.get(template.strings) ?? parseMarkup(template.strings)
+  parsed.set(template.strings, pieces)
+  const updates: Update[] = []
+  const fragment = new DocumentFragment()
+  const roots = pieces.map(piece => build(piece, fragment, updates))
+  return {
+    fragment,
+    roots,
+    instance: {
+      strings: template.strings,
+      update(values) {
+        for (const update of updates) update(values)
+      }
+    }
+  }
+}
+
+function build(piece: Piece, parent: Node, updates: Update[]): Root {
+  if (piece.kind === 'text') return { node: parent.appendChild(new Text(piece.text)), child: undefined }
+  if (piece.kind === 'hole') {
+    const node = parent.appendChild(new Comment())
+    const child = createChild(node)
+    updates.push(values => child.set(values[piece.index]))
+    return { node, child }
+  }
+  const isSvg = piece.tag === 'svg' || (parent instanceof Element && parent.namespaceURI === svgNamespace)
+  const element = isSvg ? document.createElementNS(svgNamespace, piece.tag) : document.createElement(piece.tag)
+  const properties: Update[] = []
+  for (const attribute of piece.attributes) {
+    const update = bind(element, attribute)
+    if (attribute.parts.every(part => typeof part === 'string')) update([])
+    else if (attribute.name.startsWith('.')) properties.push(update)
+    else updates.push(update)
+  }
+  for (const child of piece.children) build(child, element, updates)
+  // Properties last: a select's value means nothing before its options are there.
+  updates.push(...properties)
+  parent.appendChild(element)
+  return { node: element, child: undefined }
+}
+
+function bind(element: Element, { name, parts }: Attribute): Update {
+  let last: unknown
+  const write = writerOf(element, name)
+  return values => {
+    const value = valueOf(parts, values)
+    if (value === last) return
+    last = value
+    write(value)
+  }
+}
+
+/** A single hole keeps its value's type; text around it makes it text. */
+function valueOf(parts: Part[], values: readonly unknown[]): unknown {
+  const [only] = parts
+  if (parts.length === 1) return typeof only === 'number' ? values[only] : only
+  return parts.map(part => (typeof part === 'number' ? (values[part] ?? '') : part)).join('')
+}
+
+function writerOf(element: Element, name: string): (value: unknown) => void {
+  if (name.startsWith('.')) {
+    const property = name.slice(1)
+    return value => void Reflect.set(element, property, value)
+  }
+  if (name.startsWith('@')) {
+    let listener: ((event: Event) => void) | undefined
+    element.addEventListener(name.slice(1), event => listener?.(event))
+    return value => void (listener = value as typeof listener)
+  }
+  return value => {
+    if (value === null || value === undefined || value === false) element.removeAttribute(name)
+    else element.setAttribute(name, value === true ? '' : String(value))
+  }
+}

@@ -1,0 +1,145 @@
+/*
+ * The colours of a line of output: SGR (ECMA-48 §8.3.117) with xterm's 256 and true colours, carried over line ends.
+ * Everything else that a program says to its terminal (CSI, OSC, single escapes, control characters) is left out;
+ * after a carriage return the line begins anew, as a progress bar means it.
+ */
+
+/** A place in the palette of 256, `#rrggbb`, or null for the usual. */
+export type Color = number | string | null
+
+export interface TextStyle {
+  readonly foreground: Color
+  readonly background: Color
+  readonly isBold: boolean
+  readonly isDim: boolean
+  readonly isItalic: boolean
+  readonly isUnderlined: boolean
+  readonly isInverse: boolean
+  readonly isStruck: boolean
+}
+
+export interface Span {
+  text: string
+  style: TextStyle
+}
+
+export const plainStyle: TextStyle = {
+  foreground: null,
+  background: null,
+  isBold: false,
+  isDim: false,
+  isItalic: false,
+  isUnderlined: false,
+  isInverse: false,
+  isStruck: false
+}
+
+/** What a program says to its terminal, each form also as the line's end cuts it off. */
+const forms = [
+  /\x1b\[([0-9:;<=>?]*)[ -/]*([@-~])/, // CSI, with its parameters and its final byte
+  /\x1b\][^\x07\x1b]*(?:\x07|\x1b\\|$)/, // OSC: titles, links
+  /\x1b[PX^_][^\x1b]*(?:\x1b\\|$)/, // DCS and its like
+  /\x1b[ -/]*[0-OQ-WYZ\\`-~]/, // escapes of two characters
+  /\x1b\[[0-9:;<=>?]*[ -/]*/, // a CSI without its end
+  /[\x00-\x08\x0b-\x1f\x7f]/ // control characters but tab and newline
+]
+const sequence = new RegExp(forms.map(form => form.source).join('|'), 'g')
+
+/** The spans of one line that begins in `style`, and the style the next line begins in. */
+export function parseAnsi(line: string, style: TextStyle): { spans: Span[]; style: TextStyle } {
+  const text = afterReturn(line)
+  if (!hasControl(text)) return { spans: text === '' ? [] : [{ text, style }], style }
+  const spans: Span[] = []
+  let current = style
+  let from = 0
+  const take = (end: number): void => {
+    if (end > from) spans.push({ text: text.slice(from, end), style: current })
+  }
+  for (const found of text.matchAll(sequence)) {
+    take(found.index)
+    from = found.index + found[0].length
+    if (found[2] === 'm' && !/[<=>?]/.test(found[1] as string)) current = select(current, found[1] as string)
+  }
+  take(text.length)
+  return { spans, style: current }
+}
+
+/** The text without any of it. */
+export function stripAnsi(line: string): string {
+  const text = afterReturn(line)
+  return hasControl(text) ? text.replace(sequence, '') : text
+}
+
+function afterReturn(line: string): string {
+  const end = line.endsWith('\r') ? line.length - 1 : line.length
+  const at = line.lastIndexOf('\r', end - 1)
+  return at === -1 && end === line.length ? line : line.slice(at + 1, end)
+}
+
+const control = /[\x00-\x08\x0b-\x1f\x7f]/
+const hasControl = (text: string): boolean => control.test(text)
+
+/** One SGR sequence: parameters separated by `;`, sub-parameters by `:`. */
+function select(style: TextStyle, parameters: string): TextStyle {
+  let next = style
+  const codes = parameters.split(';')
+  for (let index = 0; index < codes.length; index++) {
+    const [code, ...sub] = (codes[index] as string).split(':').map(Number) as [number, ...number[]]
+    if (code === 38 || code === 48) {
+      // `38:2::r:g:b` carries its own; `38;2;r;g;b` takes what follows.
+      const given = sub.length > 0 ? sub : codes.slice(index + 1, index + 5).map(Number)
+      const { color, used } = extended(given, sub.length > 0)
+      if (sub.length === 0) index += used
+      if (color !== undefined) next = { ...next, [code === 38 ? 'foreground' : 'background']: color }
+      continue
+    }
+    next = single(next, code, sub)
+  }
+  return next
+}
+
+function single(style: TextStyle, code: number, sub: number[]): TextStyle {
+  switch (code) {
+    case 0: return plainStyle
+    case 1: return { ...style, isBold: true }
+    case 2: return { ...style, isDim: true }
+    case 3: return { ...style, isItalic: true }
+    case 4: return { ...style, isUnderlined: sub[0] !== 0 }
+    case 7: return { ...style, isInverse: true }
+    case 9: return { ...style, isStruck: true }
+    case 21: return { ...style, isUnderlined: true }
+    case 22: return { ...style, isBold: false, isDim: false }
+    case 23: return { ...style, isItalic: false }
+    case 24: return { ...style, isUnderlined: false }
+    case 27: return { ...style, isInverse: false }
+    case 29: return { ...style, isStruck: false }
+    case 39: return { ...style, foreground: null }
+    case 49: return { ...style, background: null }
+  }
+  if (code >= 30 && code <= 37) return { ...style, foreground: code - 30 }
+  if (code >= 90 && code <= 97) return { ...style, foreground: code - 90 + 8 }
+  if (code >= 40 && code <= 47) return { ...style, background: code - 40 }
+  if (code >= 100 && code <= 107) return { ...style, background: code - 100 + 8 }
+  return style
+}
+
+function extended(given: number[], isColon: boolean): { color?: Color; used: number } {
+  if (given[0] === 5) return isByte(given[1]) ? { color: paletteColor(given[1]), used: 2 } : { used: 2 }
+  if (given[0] !== 2) return { used: given.length === 0 ? 0 : 1 }
+  const rgb = isColon && given.length > 4 ? given.slice(2, 5) : given.slice(1, 4)
+  return rgb.length === 3 && rgb.every(isByte) ? { color: hex(rgb), used: 4 } : { used: 4 }
+}
+
+const isByte = (value: number | undefined): value is number =>
+  value !== undefined && Number.isInteger(value) && value >= 0 && value <= 255
+
+const hex = (rgb: number[]): string => `#${rgb.map(value => value.toString(16).padStart(2, '0')).join('')}`
+
+/** The first 16 are the theme's; then a cube of six steps a channel; then 24 greys (xterm's 256 colours). */
+function paletteColor(index: number): Color {
+  if (index < 16) return index
+  if (index >= 232) return hex([8, 8, 8].map(value => value + (index - 232) * 10))
+  const step = (value: number): number => (value === 0 ? 0 : 55 + value * 40)
+  const cube = index - 16
+  return hex([step(Math.floor(cube / 36)), step(Math.floor(cube / 6) % 6), step(cube % 6)])
+}

@@ -1,0 +1,66 @@
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { icon } from './icon.js'
+
+export interface Field {
+  /** Of the control, and with `form` of its id. */
+  name: string
+  /** A word that keeps ids of several forms apart. */
+  form: string
+  label: string
+  value?: string
+  hint?: string
+  error?: string | undefined
+  placeholder?: string
+  type?: 'text' | 'password' | 'search'
+  autocomplete?: string
+  isRequired?: boolean
+  isMono?: boolean
+  hasFocus?: boolean
+  /** A field of several lines. */
+  rows?: number
+}
+
+/** A labelled control with its hint and its error, tied together for screen readers. */
+export function field(field: Field): Template {
+  const id = `${field.form}-${field.name}`
+  const shared = {
+    described: [field.hint && `${id}-hint`, field.error && `${id}-error`].filter(Boolean).join(' '),
+    invalid: field.error === undefined ? null : 'true',
+    kind: field.isMono === true ? 'mono' : null
+  }
+  const control = field.rows === undefined
+    ? html`
+      <input id="${id}" name="${field.name}" type="${field.type ?? 'text'}" class="${shared.kind}"
+        .value="${field.value ?? ''}" placeholder="${field.placeholder ?? null}"
+        required="${field.isRequired === true}" autofocus="${field.hasFocus === true}" spellcheck="false"
+        autocomplete="${field.autocomplete ?? 'off'}" autocapitalize="off"
+        aria-invalid="${shared.invalid}" aria-describedby="${shared.described || null}">`
+    : html`
+      <textarea id="${id}" name="${field.name}" class="${shared.kind}" rows="${field.rows}" spellcheck="false"
+        .value="${field.value ?? ''}" placeholder="${field.placeholder ?? null}" autocomplete="off" autocapitalize="off"
+        aria-invalid="${shared.invalid}" aria-describedby="${shared.described || null}"></textarea>`
+  return html`
+    <div class="field">
+      <label for="${id}">${field.label}</label>
+      ${control}
+      ${field.error === undefined
+        ? null
+        : html`<p class="error" id="${id}-error">${icon('warning')}<span>${field.error}</span></p>`}
+      ${field.hint === undefined ? null : html`<p class="hint" id="${id}-hint">${field.hint}</p>`}
+    </div>`
+}
+
+/** The values of a form that was submitted; the page itself does what the form asks. */
+export function submitted(event: Event): Record<string, string> {
+  event.preventDefault()
+  const values: Record<string, string> = {}
+  for (const [name, value] of new FormData(event.currentTarget as HTMLFormElement)) values[name] = String(value)
+  return values
+}
+
+/** An error that belongs to no field. */
+export function errorLine(sentence: string | null): Template | null {
+  if (sentence === null) return null
+  return html`<p class="error-line" role="alert">${icon('warning')}<span>${sentence}</span></p>`
+}

@@ -1,0 +1,33 @@
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+
+/**
+ * The commands that set up a directory and deploy it. The token as given: real for copying, masked for showing. It
+ * goes through a pipe from a builtin of the shell, so that no process list ever shows it.
+ */
+export function pushCommand(project: { id: string }, server: string, token: string): string {
+  return [
+    `printf %s ${quoted(token)} |`,
+    `  svc init --server ${quoted(server)} --project ${quoted(project.id)} --token -`,
+    'svc push'
+  ].join('\n')
+}
+
+/** The same without the client. */
+export function curlCommand(project: { id: string }, server: string, token: string): string {
+  return [
+    `printf %s ${quoted(`Authorization: Bearer ${token}`)} |`,
+    `  curl --no-buffer --fail-with-body ${quoted(`${server}/api/deploy/upload`)} --header @- \\`,
+    `  --form ${quoted(`projectId=${project.id}`)} --form ${quoted('file=@site.zip')}`
+  ].join('\n')
+}
+
+/** A word as a POSIX shell takes it literally. */
+function quoted(word: string): string {
+  return /^[\w@%+=:,./•-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
+}
+
+/** A command to read: lines break between its words, and never after the hyphens of an option. */
+export function commandView(command: string): Template {
+  return html`<pre>${command.split(/( |\n)/).map(word => (/\s/.test(word) ? word : html`<span>${word}</span>`))}</pre>`
+}

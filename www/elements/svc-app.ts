@@ -1,0 +1,258 @@
+import { css } from '../dom/css.js'
+import { SvcElement } from '../dom/element.js'
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import type { Crumb } from '../pages/page.js'
+import type { ConnectionState } from '../state/connection.js'
+import { icon } from './icon.js'
+import type { IconName } from './icon.js'
+import { SvcNotices } from './svc-notices.js'
+
+/** The reader signs out. */
+export class SignOutEvent extends Event {
+  constructor() {
+    super('signout', { bubbles: true })
+  }
+}
+
+declare global {
+  interface HTMLElementEventMap {
+    signout: SignOutEvent
+  }
+}
+
+const rooms: ReadonlyArray<{ address: string; words: string; picture: IconName }> = [
+  { address: '.', words: 'Overview', picture: 'overview' },
+  { address: 'projects', words: 'Projects', picture: 'projects' },
+  { address: 'deployments', words: 'Deployments', picture: 'deployments' }
+]
+
+/**
+ * The frame round every page: the rooms at the side (below on a phone), where one is, the connection, notices.
+ * Properties `page`: an element; `room`: the address of the room it belongs to, or null for a page without a frame;
+ * `connection`. Listens to `pagetitle` and `notice`. Event `signout`.
+ */
+export class SvcApp extends SvcElement {
+  static override sheet = css`
+    /* Pages stand inside: every selector goes down by children, so that none reaches into a page. */
+    svc-app {
+      display: block;
+
+      > .frame { display: grid; grid-template-columns: 208px minmax(0, 1fr); min-height: 100dvh; }
+      > .frame > .skip { position: fixed; left: 8px; top: -60px; z-index: 20; }
+      > .frame > .skip:focus { top: 8px; }
+
+      > .frame > .side {
+        position: sticky;
+        top: 0;
+        display: flex;
+        flex-direction: column;
+        gap: 20px;
+        height: 100dvh;
+        padding: 14px 12px 16px;
+        border-right: 1px solid var(--line);
+
+        > .brand {
+          display: flex;
+          align-items: center;
+          gap: 10px;
+          padding: 4px 8px;
+          color: inherit;
+          font-weight: 650;
+          font-size: var(--size-16);
+          letter-spacing: -0.01em;
+        }
+        > .brand:hover { text-decoration: none; }
+        > .rooms { display: grid; gap: 2px; flex: 1; align-content: start; }
+        > .rooms > a, > button {
+          display: flex;
+          align-items: center;
+          justify-content: flex-start;
+          gap: 10px;
+          min-height: var(--row);
+          padding: 0 10px;
+          border: 0;
+          border-radius: var(--radius);
+          color: var(--muted);
+          font-weight: 500;
+        }
+        > .rooms > a:hover { background: var(--hover); color: var(--text); text-decoration: none; }
+        > .rooms > a[aria-current] { background: var(--hover); color: var(--text); }
+        > .rooms > a[aria-current] > .icon { color: var(--accent); }
+      }
+
+      > .frame > .content > .top {
+        display: flex;
+        align-items: center;
+        gap: 16px;
+        min-height: 56px;
+        padding: 0 32px;
+        font-size: var(--size-13);
+
+        > nav { flex: 1; min-width: 0; }
+        > nav > ol { display: flex; align-items: center; gap: 8px; min-width: 0; }
+        li { display: flex; align-items: center; gap: 8px; min-width: 0; color: var(--muted); }
+        li:not(:last-child) { flex: none; max-width: 50%; }
+        a { color: inherit; }
+        [aria-current] { color: var(--text); }
+        li > .icon { width: 12px; height: 12px; opacity: 0.7; }
+        .lost { display: flex; align-items: center; gap: 8px; color: var(--warning); font-weight: 500; }
+      }
+
+      > .frame > .content > main {
+        padding: 8px 32px 64px;
+
+        > * {
+          display: grid;
+          grid-template-columns: minmax(0, 1fr);
+          gap: 32px;
+          width: 100%;
+          max-width: 1136px;
+          margin: 0 auto;
+        }
+        &:focus { outline: none; }
+      }
+
+      @media (max-width: 719px) {
+        > .frame { display: block; padding-bottom: calc(72px + env(safe-area-inset-bottom)); }
+        > .frame > .side {
+          position: fixed;
+          inset: auto 0 0 0;
+          z-index: 5;
+          flex-direction: row;
+          height: auto;
+          gap: 0;
+          padding: 4px 4px calc(4px + env(safe-area-inset-bottom));
+          border: 0;
+          border-top: 1px solid var(--line);
+          background: var(--raised);
+
+          > .brand { display: none; }
+          > .rooms { grid-auto-flow: column; grid-auto-columns: 1fr; gap: 4px; }
+          > .rooms > a, > button {
+            flex-direction: column;
+            justify-content: center;
+            gap: 2px;
+            min-height: 52px;
+            padding: 0 4px;
+            font-size: var(--size-12);
+          }
+          > button { flex: 0 0 25%; }
+          > .rooms > a[aria-current] { background: none; color: var(--accent); }
+        }
+        > .frame > .content > .top { min-height: 48px; padding: 0 16px; }
+        > .frame > .content > main { padding: 4px 16px 32px; }
+        > .frame > .content > main > * { gap: 24px; }
+      }
+    }
+  `
+
+  #page: HTMLElement | null = null
+  #room: string | null = null
+  #crumbs: readonly Crumb[] = []
+  #connection: ConnectionState = 'open'
+  #isTurning = false
+
+  set page(page: HTMLElement) {
+    if (page === this.#page) return
+    if (this.#page !== null) this.querySelector<SvcNotices>('svc-notices')?.turn()
+    this.#isTurning = this.#page !== null
+    this.#page = page
+    this.#crumbs = []
+    this.update()
+  }
+
+  get page(): HTMLElement | null {
+    return this.#page
+  }
+
+  set room(room: string | null) {
+    this.#room = room
+    this.update()
+  }
+
+  get room(): string | null {
+    return this.#room
+  }
+
+  set connection(connection: ConnectionState) {
+    this.#connection = connection
+    this.update()
+  }
+
+  get connection(): ConnectionState {
+    return this.#connection
+  }
+
+  protected override connected(): void {
+    this.addEventListener('pagetitle', event => {
+      document.title = `${event.pageTitle} · svc`
+      this.#crumbs = event.crumbs
+      this.update()
+    }, { signal: this.signal })
+    this.addEventListener('notice', event => {
+      this.querySelector<SvcNotices>('svc-notices')?.show(event.text, event.kind)
+    }, { signal: this.signal })
+  }
+
+  protected override view(): Template {
+    return html`
+      ${this.#room === null ? html`<main id="main">${this.#page}</main>` : this.#frame(this.#room)}
+      <svc-notices></svc-notices>`
+  }
+
+  /** Who followed a link that is gone now goes on reading where the new page begins. */
+  protected override rendered(): void {
+    if (this.#isTurning && document.activeElement === document.body) {
+      this.querySelector('main')?.focus({ preventScroll: true })
+    }
+    this.#isTurning = false
+  }
+
+  #frame(room: string): Template {
+    return html`
+      <div class="frame">
+        <a class="button skip" href="#main" @click="${(event: Event) => this.#skip(event)}">Skip to the content</a>
+        <div class="side">
+          <a class="brand" href="."><img src="icons/svc.svg" width="24" height="24" alt=""><span>svc</span></a>
+          <nav class="rooms" aria-label="Rooms">
+            ${rooms.map(({ address, words, picture }) => html`
+              <a href="${address}" aria-current="${address === room ? 'page' : null}">
+                ${icon(picture)}<span>${words}</span>
+              </a>`)}
+          </nav>
+          <button type="button" class="quiet" @click="${() => this.dispatchEvent(new SignOutEvent())}">
+            ${icon('sign-out')}<span>Sign out</span>
+          </button>
+        </div>
+        <div class="content">
+          <header class="top">
+            <nav aria-label="Where you are">
+              <ol>${this.#crumbs.map((crumb, index) => this.#crumb(crumb, index))}</ol>
+            </nav>
+            <div role="status">
+              ${this.#connection === 'open'
+                ? null
+                : html`<span class="lost">${icon('warning')}<span>Connection lost, trying again…</span></span>`}
+            </div>
+          </header>
+          <main id="main" tabindex="-1">${this.#page}</main>
+        </div>
+      </div>`
+  }
+
+  #crumb({ words, address }: Crumb, index: number): Template {
+    return html`
+      <li>
+        ${index === 0 ? null : icon('next')}
+        ${address === undefined
+          ? html`<span class="cut" aria-current="page">${words}</span>`
+          : html`<a class="cut" href="${address}">${words}</a>`}
+      </li>`
+  }
+
+  #skip(event: Event): void {
+    event.preventDefault()
+    this.querySelector('main')?.focus()
+  }
+}

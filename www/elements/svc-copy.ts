@@ -1,0 +1,69 @@
+import { css } from '../dom/css.js'
+import { SvcElement } from '../dom/element.js'
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { icon } from './icon.js'
+
+const thanksMs = 1600
+
+/** A button that copies. Property `text`: what; attribute `label`: the button's word, `Copy` where it is missing. */
+export class SvcCopy extends SvcElement {
+  static readonly observedAttributes = ['label']
+
+  static override sheet = css`
+    svc-copy {
+      display: inline-flex;
+      flex: none;
+
+      button { min-width: 88px; }
+    }
+  `
+
+  text = ''
+  #outcome: 'none' | 'copied' | 'failed' = 'none'
+
+  protected override view(): Template {
+    const label = this.getAttribute('label') ?? 'Copy'
+    const word = { none: label, copied: 'Copied', failed: 'Not copied' }[this.#outcome]
+    return html`
+      <button type="button" @click="${() => void this.#copy()}">
+        ${icon(this.#outcome === 'copied' ? 'check' : 'copy')}<span aria-live="polite">${word}</span>
+      </button>`
+  }
+
+  async #copy(): Promise<void> {
+    this.#outcome = (await copyText(this.text)) ? 'copied' : 'failed'
+    this.update()
+    setTimeout(() => {
+      this.#outcome = 'none'
+      this.update()
+    }, thanksMs)
+  }
+}
+
+/** Whether the text is on the clipboard now. */
+export async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text)
+    return true
+  } catch {
+    return copyBySelection(text)
+  }
+}
+
+/** Over plain HTTP on a network there is no `navigator.clipboard`; the old command still works there. */
+function copyBySelection(text: string): boolean {
+  const area = document.createElement('textarea')
+  area.value = text
+  area.className = 'unseen'
+  area.setAttribute('aria-hidden', 'true')
+  const focused = document.activeElement
+  // Inside the open dialog, if there is one: outside of it nothing can be focused.
+  const place = focused?.closest('dialog') ?? document.body
+  place.append(area)
+  area.select()
+  const isCopied = document.execCommand('copy')
+  area.remove()
+  if (focused instanceof HTMLElement) focused.focus()
+  return isCopied
+}

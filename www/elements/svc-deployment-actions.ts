@@ -1,0 +1,276 @@
+import type { Deployment, FinalStatus } from '../../lib/model/deployment.js'
+import type { Changes } from '../../lib/model/manifest.js'
+import type { Calls } from '../server/calls.js'
+import { css } from '../dom/css.js'
+import { SvcElement } from '../dom/element.js'
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { errorLine } from './field.js'
+import { icon } from './icon.js'
+import { NoticeEvent } from './svc-notices.js'
+import { countWords, deploymentWords, errorWords, sizeWords } from './words.js'
+
+/** A roll-back, or the same archive once more, has begun as a deployment of its own. */
+export class RolledBackEvent extends Event {
+  readonly deployId: string
+
+  constructor(deployId: string) {
+    super('rolledback', { bubbles: true })
+    this.deployId = deployId
+  }
+}
+
+/** The deployment was cancelled. */
+export class DeploymentCancelEvent extends Event {
+  constructor() {
+    super('deploymentcancel', { bubbles: true })
+  }
+}
+
+/** The deployment's status was corrected; the record as it is now. */
+export class DeploymentMarkEvent extends Event {
+  readonly deployment: Deployment
+
+  constructor(deployment: Deployment) {
+    super('deploymentmark', { bubbles: true })
+    this.deployment = deployment
+  }
+}
+
+declare global {
+  interface HTMLElementEventMap {
+    rolledback: RolledBackEvent
+    deploymentcancel: DeploymentCancelEvent
+    deploymentmark: DeploymentMarkEvent
+  }
+}
+
+/** Of a project's deployments the newest: enough to find what is in place. */
+const neighbours = 20
+
+type Dialog = 'none' | 'roll_back' | 'cancel' | 'mark'
+
+/** What is about to be deployed again, and what that does to what is in place. */
+interface Rollback {
+  source: Deployment
+  /** null: not known (yet). */
+  inPlace: Deployment | null
+  changes: Changes | null
+}
+
+/**
+ * What can be done to a deployment, each with its question first: roll back to it, deploy it again, cancel it, correct
+ * its status. Properties `deployment`, `calls`. Events `rolledback`, `deploymentcancel`, `deploymentmark`, `notice`.
+ */
+export class SvcDeploymentActions extends SvcElement {
+  static override sheet = css`
+    svc-deployment-actions {
+      .changes { display: grid; gap: 4px; }
+      .changes ul {
+        max-height: 180px;
+        overflow: auto;
+        font: var(--size-12) / 1.6 var(--mono);
+        overflow-wrap: anywhere;
+      }
+      @media (max-width: 719px) {
+        width: 100%;
+        > .actions > button { flex: 1; }
+      }
+    }
+  `
+
+  calls!: Calls
+  #deployment!: Deployment
+  /** Where a failed one can go back to. */
+  #lastGood: Deployment | null = null
+  #rollback: Rollback | null = null
+  #dialog: Dialog = 'none'
+  #problem: string | null = null
+  #isBusy = false
+
+  get deployment(): Deployment {
+    return this.#deployment
+  }
+
+  set deployment(deployment: Deployment) {
+    const before = this.#deployment as Deployment | undefined
+    this.#deployment = deployment
+    const hasFailed = deployment.status === 'failed' && before?.status !== 'failed'
+    if (hasFailed && this.isConnected) void this.#findLastGood(deployment)
+    this.update()
+  }
+
+  protected override connected(): void {
+    if (this.#deployment.status === 'failed') void this.#findLastGood(this.#deployment)
+  }
+
+  protected override view(): Template {
+    const deployment = this.#deployment
+    return html`<div class="actions">${this.#actions(deployment)}</div>${this.#dialogs(deployment)}`
+  }
+
+  #actions(deployment: Deployment): unknown {
+    if (isGoing(deployment)) {
+      return html`<button type="button" class="danger" @click="${() => this.#open('cancel')}">Cancel…</button>`
+    }
+    const { status, hasArtifact } = deployment
+    const again = (source: Deployment, words: string, kind: string | null): Template => html`
+      <button type="button" class="${kind}" @click="${() => void this.#openRollback(source)}">
+        ${icon('roll-back')}${words}
+      </button>`
+    return html`
+      <button type="button" @click="${() => this.#open('mark')}">Mark as ${opposite(deployment)}…</button>
+      ${status === 'failed' && hasArtifact ? again(deployment, 'Deploy again…', null) : null}
+      ${status === 'success' && hasArtifact ? again(deployment, 'Roll back to this…', 'primary') : null}
+      ${status === 'failed' && this.#lastGood !== null
+        ? again(this.#lastGood, 'Roll back to the last good one…', 'primary')
+        : null}`
+  }
+
+  #dialogs(deployment: Deployment): Template {
+    const isAgain = this.#rollback?.source.status === 'failed'
+    const headings: Record<Dialog, string> = {
+      none: '',
+      roll_back: isAgain ? 'Deploy this archive again?' : `Roll ${deployment.projectName} back?`,
+      cancel: 'Cancel this deployment?',
+      mark: `Mark this deployment as ${opposite(deployment)}?`
+    }
+    return html`
+      <svc-dialog heading="${headings[this.#dialog]}" .content="${this.#dialogContent(deployment)}"
+        @dialogclose="${() => this.#open('none')}"></svc-dialog>`
+  }
+
+  #dialogContent(deployment: Deployment): Template | null {
+    if (this.#dialog === 'none') return null
+    const form = (words: unknown, button: string, kind: string, work: () => Promise<void>): Template => html`
+      <form class="form" @submit="${(event: Event) => void this.#do(event, work)}">
+        ${words}
+        ${errorLine(this.#problem)}
+        <div class="actions end">
+          <button type="button" @click="${() => this.#open('none')}">Not now</button>
+          <button class="${kind}" disabled="${this.#isBusy}">${button}</button>
+        </div>
+      </form>`
+    if (this.#dialog === 'roll_back' && this.#rollback !== null) {
+      const { source } = this.#rollback
+      const button = source.status === 'failed' ? 'Deploy again' : 'Roll back'
+      return form(rollbackWords(this.#rollback), button, 'primary', () => this.#rollBack(source))
+    }
+    if (this.#dialog === 'cancel') {
+      const words = deployment.status === 'queued'
+        ? html`
+          <p>
+            It waits for another one of ${deployment.projectName}. It will be recorded as failed, and nothing is
+            changed.
+          </p>`
+        : html`
+          <p>
+            Its script is stopped with everything it started, and it is recorded as failed. Files that are already in
+            place stay.
+          </p>`
+      return form(words, 'Cancel deployment', 'danger primary', () => this.#cancel())
+    }
+    const status = opposite(deployment)
+    const words = html`
+      <p>The record says ${deployment.status} and will say ${status}. Nothing on the server is run or changed; the
+      correction is kept in the output and the audit, and a notification is sent.</p>`
+    return form(words, status === 'failed' ? 'Mark as failed' : 'Mark as success', 'primary', () => this.#mark(status))
+  }
+
+  #open(dialog: Dialog): void {
+    this.#dialog = dialog
+    this.#problem = null
+    this.update()
+  }
+
+  async #findLastGood({ projectId }: Deployment): Promise<void> {
+    try {
+      const { items } = await this.calls.deployments({ projectId, status: 'success', limit: neighbours }, this.signal)
+      this.#lastGood = items.find(item => item.hasArtifact) ?? null
+      this.update()
+    } catch {
+      // The way back is an offer; without it the page still tells what failed.
+    }
+  }
+
+  async #openRollback(source: Deployment): Promise<void> {
+    const { calls } = this
+    this.#rollback = { source, inPlace: null, changes: null }
+    this.#open('roll_back')
+    try {
+      const { items } = await calls.deployments({ projectId: source.projectId, limit: neighbours }, this.signal)
+      // The files in place are those of the last one that came as far as extracting, whatever its scripts did then.
+      const inPlace = items.find(item => item.fileCount !== null) ?? null
+      this.#rollback = { source, inPlace, changes: null }
+      this.update()
+      if (inPlace === null || inPlace.id === source.id) return
+      this.#rollback = { source, inPlace, changes: await calls.changes(source.id, inPlace.id, this.signal) }
+      this.update()
+    } catch {
+      // What it would change is a help, not a condition; the roll-back itself says what stands in its way.
+    }
+  }
+
+  async #do(event: Event, work: () => Promise<void>): Promise<void> {
+    event.preventDefault()
+    this.#isBusy = true
+    this.#problem = null
+    this.update()
+    try {
+      await work()
+      this.#dialog = 'none'
+    } catch (error) {
+      this.#problem = errorWords(error)
+    }
+    this.#isBusy = false
+    this.update()
+  }
+
+  async #rollBack({ id }: Deployment): Promise<void> {
+    this.dispatchEvent(new RolledBackEvent(await this.calls.rollback(id)))
+  }
+
+  async #cancel(): Promise<void> {
+    await this.calls.cancel(this.#deployment.id)
+    this.dispatchEvent(new NoticeEvent('The deployment was cancelled'))
+    this.dispatchEvent(new DeploymentCancelEvent())
+  }
+
+  async #mark(status: FinalStatus): Promise<void> {
+    this.dispatchEvent(new DeploymentMarkEvent(await this.calls.mark(this.#deployment.id, status)))
+    this.dispatchEvent(new NoticeEvent(`Marked as ${status}`))
+  }
+}
+
+const isGoing = ({ status }: Deployment): boolean => status === 'queued' || status === 'running'
+const opposite = ({ status }: Deployment): FinalStatus => (status === 'failed' ? 'success' : 'failed')
+
+function rollbackWords({ source, inPlace, changes }: Rollback): Template {
+  const size = source.archiveBytes === null ? '' : `, ${sizeWords(source.archiveBytes)}`
+  return html`
+    <p>
+      The archive of “${deploymentWords(source)}” (<svc-time at="${source.startTime}"></svc-time>${size}) is
+      deployed again, with the project's scripts. Files in the directory that are not in it stay.
+    </p>
+    ${inPlace?.id === source.id
+      ? html`<p class="muted">Its files are the ones in place now: they are put there once more.</p>`
+      : null}
+    ${changes === null ? null : changesOf(changes)}`
+}
+
+/** Against what is in place: what is only in the older one comes back, what is only in the newer one stays. */
+function changesOf({ added, changed, removed }: Changes): Template {
+  const most = 200
+  const files = [...added.map(path => `+ ${path}`), ...changed.map(path => `~ ${path}`)]
+  if (files.length === 0) {
+    const rest = removed.length === 0 ? '' : `; ${countWords(removed.length, 'newer file')} will stay`
+    return html`<p class="muted">Against what is in place, no file changes${rest}.</p>`
+  }
+  const left = removed.length === 0 ? '' : `, ${removed.length} newer left in place`
+  return html`
+    <div class="changes">
+      <p>${countWords(changed.length, 'file')} replaced, ${added.length} brought back${left}:</p>
+      <ul tabindex="0" aria-label="Files that change">${files.slice(0, most).map(file => html`<li>${file}</li>`)}</ul>
+      ${files.length > most ? html`<p class="muted small">and ${files.length - most} more</p>` : null}
+    </div>`
+}

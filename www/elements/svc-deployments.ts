@@ -1,0 +1,86 @@
+import type { Deployment } from '../../lib/model/deployment.js'
+import { css } from '../dom/css.js'
+import { SvcElement } from '../dom/element.js'
+import { html, keyed } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { icon } from './icon.js'
+import { deploymentWords } from './words.js'
+
+/**
+ * Deployments as rows, each a link to its page. Property `items`: newest first. Attribute `single`: they are all of one
+ * project, which then goes without saying.
+ */
+export class SvcDeployments extends SvcElement {
+  static readonly observedAttributes = ['single']
+
+  static override sheet = css`
+    svc-deployments {
+      display: block;
+
+      li + li { border-top: 1px solid var(--line); }
+
+      a {
+        display: grid;
+        grid-template-columns: 100px minmax(0, 1fr) 130px 76px 16px;
+        align-items: center;
+        gap: 4px 16px;
+        min-height: calc(var(--row) + 8px);
+        padding: 6px 16px;
+        color: inherit;
+      }
+
+      a:hover { background: var(--hover); text-decoration: none; }
+      a:focus-visible { outline-offset: -2px; border-radius: 8px; }
+      li:first-child a { border-radius: 7px 7px 0 0; }
+      li:last-child a { border-radius: 0 0 7px 7px; }
+      li:only-child a { border-radius: 7px; }
+      .what { display: flex; align-items: baseline; gap: 10px; min-width: 0; }
+      .what b { flex: none; max-width: 60%; font-weight: 500; }
+      .what .icon { align-self: center; color: var(--muted); }
+      svc-time, svc-span { color: var(--muted); font-size: var(--size-13); white-space: nowrap; }
+      svc-span { text-align: right; }
+      a > .icon { color: var(--muted); }
+
+      @media (max-width: 719px) {
+        a { grid-template-columns: minmax(0, 1fr) auto 16px; padding-block: 10px; }
+        .what { grid-column: 1 / 3; grid-row: 1; }
+        svc-status { grid-row: 2; }
+        svc-time { grid-row: 2; }
+        svc-span { display: none; }
+        a > .icon { grid-row: 1 / 3; grid-column: 3; }
+      }
+    }
+  `
+
+  #items: readonly Deployment[] = []
+
+  get items(): readonly Deployment[] {
+    return this.#items
+  }
+
+  set items(items: readonly Deployment[]) {
+    this.#items = items
+    this.update()
+  }
+
+  protected override view(): Template {
+    return html`<ul>${this.#items.map(item => keyed(item.id, this.#row(item)))}</ul>`
+  }
+
+  #row(item: Deployment): Template {
+    const words = deploymentWords(item)
+    const what = this.hasAttribute('single')
+      ? html`<b class="cut">${words}</b><code class="cut muted">${item.id.slice(-6)}</code>`
+      : html`<b class="cut">${item.projectName}</b><span class="cut muted">${words}</span>`
+    return html`
+      <li>
+        <a href="deployments/${item.id}">
+          <svc-status state="${item.status}"></svc-status>
+          <span class="what">${item.triggerSource === 'rollback' ? icon('roll-back') : null}${what}</span>
+          <svc-time at="${item.startTime}"></svc-time>
+          <svc-span from="${item.startTime}" to="${item.endTime}"></svc-span>
+          ${icon('next')}
+        </a>
+      </li>`
+  }
+}

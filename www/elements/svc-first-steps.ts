@@ -1,0 +1,102 @@
+import type { Project } from '../../lib/model/project.js'
+import { css } from '../dom/css.js'
+import { SvcElement } from '../dom/element.js'
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { icon } from './icon.js'
+import { commandView, pushCommand } from './push-command.js'
+import { SvcCopy } from './svc-copy.js'
+import { maskWords } from './words.js'
+
+/**
+ * The way to a first deployment on an empty server: three steps, each ticked off when it has happened. Properties
+ * `project`: the newest, or undefined; `server`: the address of the base.
+ */
+export class SvcFirstSteps extends SvcElement {
+  static override sheet = css`
+    svc-first-steps {
+      display: block;
+
+      ol > li { display: grid; grid-template-columns: 28px minmax(0, 1fr); gap: 4px 16px; padding: 20px 24px; }
+      ol > li + li { border-top: 1px solid var(--line); }
+      .sign {
+        display: grid;
+        place-content: center;
+        width: 28px;
+        height: 28px;
+        border: 1px solid var(--edge);
+        border-radius: 50%;
+        color: var(--muted);
+        font-size: var(--size-13);
+        font-weight: 600;
+      }
+      .done .sign { border-color: transparent; background: var(--success-quiet); color: var(--success); }
+      .body { display: grid; gap: 10px; padding-top: 2px; justify-items: start; }
+      .body p { color: var(--muted); max-width: 100%; overflow-wrap: anywhere; }
+      .command { width: 100%; }
+      @media (max-width: 719px) { ol > li { padding: 16px; gap: 4px 12px; } }
+    }
+  `
+
+  server = ''
+  #project: Project | undefined
+  #isCopied = false
+
+  get project(): Project | undefined {
+    return this.#project
+  }
+
+  set project(project: Project | undefined) {
+    this.#project = project
+    this.update()
+  }
+
+  protected override view(): Template {
+    const project = this.#project
+    return html`
+      <ol class="card" aria-label="First steps">
+        ${this.#step(1, 'Create a project', project !== undefined, project === undefined
+          ? html`
+            <p>A project is a directory on this server that deployments go to.</p>
+            <a class="button primary" href="projects?new">Create a project</a>`
+          : html`
+            <p>
+              <a href="projects/${project.id}">${project.name}</a>
+              deploys to <code>${project.deployPath}</code>
+            </p>`)}
+        ${this.#step(2, 'Copy the command', this.#isCopied, project === undefined
+          ? html`<p>It is made for your project once there is one.</p>`
+          : this.#command(project))}
+        ${this.#step(3, 'Push', false, html`
+          <p>Run it in the directory you want to deploy. This page notices when the deployment arrives.</p>
+          ${project === undefined
+            ? null
+            : html`<p>No terminal at hand? <a href="projects/${project.id}">Drop a zip</a> instead.</p>`}`)}
+      </ol>`
+  }
+
+  #step(number: number, heading: string, isDone: boolean, body: Template): Template {
+    return html`
+      <li class="${isDone ? 'done' : null}">
+        <span class="sign">${isDone ? html`${icon('check')}<span class="unseen">Done</span>` : number}</span>
+        <div class="body"><h2>${heading}</h2>${body}</div>
+      </li>`
+  }
+
+  #command(project: Project): Template {
+    const server = this.server.replace(/\/$/, '')
+    return html`
+      <div class="command">
+        ${commandView(pushCommand(project, server, maskWords(project.token)))}
+        <svc-copy .text="${pushCommand(project, server, project.token)}" @click="${() => this.#copied()}"></svc-copy>
+      </div>
+      <p class="small">What is copied carries the project's deploy token.</p>`
+  }
+
+  #copied(): void {
+    this.#isCopied = true
+    this.update()
+  }
+}
+
+export const elements = { 'svc-first-steps': SvcFirstSteps, 'svc-copy': SvcCopy }

@@ -1,0 +1,112 @@
+import { css } from '../dom/css.js'
+import { SvcElement } from '../dom/element.js'
+import { html, keyed } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { icon } from './icon.js'
+
+export type NoticeKind = 'success' | 'failed'
+
+/** Something happened that the page itself does not show. Bubbles to the frame. */
+export class NoticeEvent extends Event {
+  readonly text: string
+  readonly kind: NoticeKind
+
+  constructor(text: string, kind: NoticeKind = 'success') {
+    super('notice', { bubbles: true })
+    this.text = text
+    this.kind = kind
+  }
+}
+
+declare global {
+  interface HTMLElementEventMap {
+    notice: NoticeEvent
+  }
+}
+
+const shownMs = 4000
+const lastWordMs = 500
+
+/** The newest notice, in a corner: good news goes by itself, bad news stays until it is closed or the page changes. */
+export class SvcNotices extends SvcElement {
+  static override sheet = css`
+    svc-notices {
+      position: fixed;
+      /* Away from a page's own buttons, which are at its top. */
+      inset: auto 16px 16px auto;
+      z-index: 10;
+      display: grid;
+      gap: 8px;
+      width: max-content;
+      max-width: min(400px, calc(100vw - 32px));
+      pointer-events: none;
+
+      > div {
+        display: flex;
+        align-items: flex-start;
+        gap: 10px;
+        padding: 8px 8px 8px 14px;
+        border-radius: 8px;
+        background: var(--raised);
+        box-shadow: var(--float);
+        animation: svc-notices-appear var(--appear);
+      }
+
+      > div > .icon { margin-top: 10px; color: var(--success); }
+      > div.failed > .icon { color: var(--failure); }
+      p { flex: 1; min-width: 0; padding: 7px 0; overflow-wrap: anywhere; }
+      button { min-width: 36px; padding: 4px; pointer-events: auto; }
+
+      @media (max-width: 719px) {
+        /* Above the bar of the bottom. */
+        inset: auto 8px 72px 8px;
+        width: auto;
+        max-width: none;
+      }
+    }
+
+    @keyframes svc-notices-appear {
+      from { opacity: 0; translate: 0 8px; }
+    }
+  `
+
+  #notice: { id: number; text: string; kind: NoticeKind; atMs: number } | null = null
+  #lastId = 0
+
+  protected override connected(): void {
+    this.setAttribute('role', 'status')
+    this.setAttribute('aria-live', 'polite')
+  }
+
+  show(text: string, kind: NoticeKind): void {
+    const id = ++this.#lastId
+    this.#notice = { id, text, kind, atMs: performance.now() }
+    this.update()
+    if (kind === 'failed') return
+    setTimeout(() => {
+      if (this.#notice?.id === id) this.clear()
+    }, shownMs)
+  }
+
+  /** The page changed: what was said of the one before goes, unless it was the last thing said there. */
+  turn(): void {
+    if (this.#notice !== null && performance.now() - this.#notice.atMs > lastWordMs) this.clear()
+  }
+
+  clear(): void {
+    this.#notice = null
+    this.update()
+  }
+
+  protected override view(): Template {
+    const notice = this.#notice
+    return html`${notice === null ? [] : [keyed(String(notice.id), html`
+      <div class="${notice.kind}">
+        ${icon(notice.kind === 'success' ? 'success' : 'warning')}
+        <p>${notice.text}</p>
+        <button type="button" class="quiet" aria-label="Close this notice" @click="${() => this.clear()}">
+          ${icon('close')}
+        </button>
+      </div>`)]}`
+  }
+}

@@ -1,0 +1,176 @@
+import type { FinalStatus } from '../../lib/model/deployment.js'
+import type { Project } from '../../lib/model/project.js'
+import type { Client } from '../server/client.js'
+import { upload } from '../server/upload.js'
+import { css } from '../dom/css.js'
+import { SvcElement } from '../dom/element.js'
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { createOutput } from '../state/output.js'
+import type { Output } from '../state/output.js'
+import { commandView, curlCommand, pushCommand } from './push-command.js'
+import type { FileChosenEvent, Progress } from './svc-upload.js'
+import { errorWords, maskWords, spanWords } from './words.js'
+
+/** An archive is on the server; its deployment runs or waits. */
+export class DeployStartedEvent extends Event {
+  constructor() {
+    super('deploystarted', { bubbles: true })
+  }
+}
+
+/** A deployment that was started here is over. */
+export class DeployedEvent extends Event {
+  readonly deployId: string
+  readonly status: FinalStatus
+  readonly duration: string
+
+  constructor(last: { deployId: string; status: FinalStatus; duration: string }) {
+    super('deployed', { bubbles: true })
+    this.deployId = last.deployId
+    this.status = last.status
+    this.duration = last.duration
+  }
+}
+
+declare global {
+  interface HTMLElementEventMap {
+    deploystarted: DeployStartedEvent
+    deployed: DeployedEvent
+  }
+}
+
+/**
+ * Two ways to deploy to a project: the commands to copy, and a zip to drop, whose output is shown as it comes.
+ * Properties `project`, `client`. Events `deploystarted`, `deployed`.
+ */
+export class SvcProjectDeploy extends SvcElement {
+  static override sheet = css`
+    svc-project-deploy {
+      display: grid;
+      grid-template-columns: minmax(0, 1fr);
+      gap: 24px;
+
+      .ways { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 24px; }
+      .way { display: grid; gap: 12px; align-content: start; grid-template-columns: minmax(0, 1fr); }
+      summary { width: fit-content; color: var(--muted); font-size: var(--size-13); cursor: pointer; }
+      summary:hover { color: var(--text); }
+      details .command { margin-top: 8px; }
+      .result { display: flex; flex-wrap: wrap; align-items: center; gap: 8px 16px; }
+      .result a { margin-left: auto; }
+      @media (max-width: 959px) { .ways { grid-template-columns: minmax(0, 1fr); } }
+    }
+  `
+
+  client!: Client
+  #project!: Project
+  #progress: Progress | null = null
+  #problem: string | null = null
+  #output: Output | null = null
+  #deployId = ''
+  #last: DeployedEvent | null = null
+  #giveUp = new AbortController()
+
+  get project(): Project {
+    return this.#project
+  }
+
+  set project(project: Project) {
+    this.#project = project
+    this.update()
+  }
+
+  protected override view(): Template {
+    return html`
+      <div class="ways">
+        <section class="way">
+          <h2>Push from a terminal</h2>
+          ${this.#command(pushCommand)}
+          <p class="muted small">
+            Run it once in the directory to deploy; after that <code>svc push</code> is enough. What is copied carries
+            the project's deploy token.
+          </p>
+          <details>
+            <summary>Without the svc command</summary>
+            ${this.#command(curlCommand)}
+          </details>
+        </section>
+        <section class="way">
+          <h2>Deploy a zip</h2>
+          <svc-upload .progress="${this.#progress}" .problem="${this.#problem}"
+            @filechosen="${(event: Event) => void this.#send((event as FileChosenEvent).file)}"
+            @uploadcancel="${() => this.#giveUp.abort()}"></svc-upload>
+        </section>
+      </div>
+      ${this.#output === null ? null : this.#run(this.#output)}`
+  }
+
+  #command(commandOf: typeof pushCommand): Template {
+    const server = this.client.address('').replace(/\/$/, '')
+    const { token } = this.#project
+    return html`
+      <div class="command">
+        ${commandView(commandOf(this.#project, server, maskWords(token)))}
+        <svc-copy .text="${commandOf(this.#project, server, token)}"></svc-copy>
+      </div>`
+  }
+
+  #run(output: Output): Template {
+    return html`
+      <section class="section" aria-label="This deployment">
+        <p class="result" role="status">
+          ${this.#state()}<a href="deployments/${this.#deployId}">To this deployment</a>
+        </p>
+        <svc-log class="card" wrap="" .output="${output}"></svc-log>
+      </section>`
+  }
+
+  /** How it stands; nothing where the answer broke off: then only the deployment itself can tell. */
+  #state(): Template | null {
+    if (this.#last === null) return this.#progress === null ? null : html`<svc-status state="running"></svc-status>`
+    const { status, duration } = this.#last
+    const took = spanWords(Number.parseFloat(duration) * 1000)
+    return html`<svc-status state="${status}"></svc-status><span class="muted number">${took}</span>`
+  }
+
+  async #send(file: File): Promise<void> {
+    this.#giveUp = new AbortController()
+    this.#problem = null
+    this.#last = null
+    this.#output = null
+    this.#progress = { fileName: file.name, sentBytes: 0, totalBytes: file.size }
+    this.update()
+    try {
+      const last = await upload({
+        address: this.client.address('api/deploy/upload'),
+        token: this.#project.token,
+        projectId: this.#project.id,
+        file,
+        message: file.name,
+        onProgress: (sentBytes, totalBytes) => this.#sent({ fileName: file.name, sentBytes, totalBytes }),
+        onStart: deployId => this.#started(deployId),
+        onLine: text => this.#output?.append({ at: new Date().toISOString(), text }),
+        // Leaving the page gives up an upload, but never a deployment: the server goes on once it has the archive.
+        signal: AbortSignal.any([this.signal, this.#giveUp.signal])
+      })
+      this.#last = new DeployedEvent(last)
+      this.dispatchEvent(this.#last)
+    } catch (error) {
+      if (!this.#giveUp.signal.aborted && !this.signal.aborted) this.#problem = errorWords(error)
+    }
+    this.#progress = null
+    this.update()
+  }
+
+  #sent(progress: Progress): void {
+    this.#progress = progress
+    this.update()
+  }
+
+  #started(deployId: string): void {
+    this.#deployId = deployId
+    this.#output = createOutput()
+    this.dispatchEvent(new DeployStartedEvent())
+    this.update()
+  }
+}

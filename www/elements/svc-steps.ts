@@ -1,0 +1,93 @@
+import type { DeploymentRow, DeploymentStep } from '../../lib/model/deployment.js'
+import { css } from '../dom/css.js'
+import { SvcElement } from '../dom/element.js'
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { icon } from './icon.js'
+import type { IconName } from './icon.js'
+import { stepWords } from './words.js'
+
+const spokenWords = { running: 'running', success: 'done', failed: 'failed', skipped: 'not run' }
+
+type Steps = Pick<DeploymentRow, 'status' | 'steps'>
+
+/** The steps of a deployment as a vertical line, with how long each took. Property `deployment`. */
+export class SvcSteps extends SvcElement {
+  static override sheet = css`
+    svc-steps {
+      display: block;
+
+      li {
+        position: relative;
+        display: grid;
+        grid-template-columns: 16px minmax(0, 1fr) auto;
+        align-items: center;
+        gap: 0 12px;
+        min-height: 36px;
+        color: var(--muted);
+      }
+
+      /* The line runs from one shape to the next, not through them. */
+      li + li::before {
+        content: '';
+        position: absolute;
+        left: 7.5px;
+        top: -8px;
+        height: 16px;
+        border-left: 1px solid var(--line);
+      }
+
+      .words { color: var(--text); }
+      li[data-state='skipped'] .words, li[data-state='idle'] .words { color: var(--muted); }
+      li[data-state='success'] > .icon { color: var(--success); }
+      li[data-state='failed'] > .icon { color: var(--failure); }
+      li[data-state='failed'] .words { color: var(--failure); font-weight: 500; }
+      li[data-state='running'] > .icon { color: var(--running); }
+      li[data-state='running'] .words { font-weight: 500; }
+      .time { font-size: var(--size-13); text-align: right; }
+      .exit { color: var(--failure); }
+
+      @media (prefers-reduced-motion: no-preference) {
+        li[data-state='running'] > .icon { animation: svc-status-turn 1.2s linear infinite; }
+      }
+    }
+  `
+
+  #deployment: Steps = { status: 'queued', steps: [] }
+
+  get deployment(): Steps {
+    return this.#deployment
+  }
+
+  set deployment(deployment: Steps) {
+    this.#deployment = deployment
+    this.update()
+  }
+
+  protected override view(): Template {
+    const { steps } = this.#deployment
+    const rows = stepWords.map(({ name, words }) => this.#row(words, steps.find(step => step.name === name)))
+    return html`<ol>${rows}</ol>`
+  }
+
+  #row(words: string, step: DeploymentStep | undefined): Template {
+    const isOver = this.#deployment.status === 'success' || this.#deployment.status === 'failed'
+    const state: IconName = step?.status ?? (isOver ? 'skipped' : 'idle')
+    const spoken = step === undefined && !isOver ? 'waiting' : spokenWords[step?.status ?? 'skipped']
+    return html`
+      <li data-state="${state}">
+        ${icon(state)}
+        <span class="words">${words}<span class="unseen">, ${spoken}</span></span>
+        <span class="time">${this.#detail(step, isOver)}</span>
+      </li>`
+  }
+
+  #detail(step: DeploymentStep | undefined, isOver: boolean): unknown {
+    if (step === undefined) return isOver ? 'not run' : null
+    if (step.status === 'skipped') return 'none'
+    const hasExit = step.status === 'failed' && step.exitCode !== undefined && step.exitCode !== null
+    return html`
+      ${hasExit ? html`<span class="exit">exit ${step.exitCode}</span>${' · '}` : null}
+      <svc-span from="${step.startedAt}" to="${step.endedAt}"></svc-span>`
+  }
+}

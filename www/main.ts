@@ -1,0 +1,132 @@
+import { createCalls } from './server/calls.js'
+import { createClient } from './server/client.js'
+import { SvcApp } from './elements/svc-app.js'
+import { SvcNotices } from './elements/svc-notices.js'
+import { LostPage } from './pages/lost.js'
+import { Page } from './pages/page.js'
+import type { ElementTable, PageContext } from './pages/page.js'
+import { pathBelow, startRouter } from './router.js'
+import type { PageRow, Place } from './router.js'
+import { createConnection, pauseMs } from './state/connection.js'
+import { createSession, SessionEvent } from './state/session.js'
+
+/*
+ * The panel's only file with side effects: it registers the elements, builds what the pages share, and keeps page and
+ * address together.
+ */
+
+function define(elements: ElementTable): void {
+  for (const [tag, element] of Object.entries(elements)) {
+    if (customElements.get(tag) === undefined) customElements.define(tag, element)
+  }
+}
+
+const row = (path: string, tag: string, load: () => Promise<{ elements: ElementTable }>): PageRow => ({
+  path,
+  tag,
+  load: async () => define((await load()).elements)
+})
+
+const rows: PageRow[] = [
+  row('', 'svc-page-overview', () => import('./pages/overview.js')),
+  row('login', 'svc-page-login', () => import('./pages/login.js')),
+  row('projects', 'svc-page-projects', () => import('./pages/projects.js')),
+  row('projects/:id', 'svc-page-project', () => import('./pages/project.js')),
+  row('projects/:id/settings', 'svc-page-project', () => import('./pages/project.js')),
+  row('deployments', 'svc-page-deployments', () => import('./pages/deployments.js')),
+  row('deployments/:id', 'svc-page-deployment', () => import('./pages/deployment.js'))
+]
+const loginTag = 'svc-page-login'
+
+define({ 'svc-app': SvcApp, 'svc-notices': SvcNotices, 'svc-page-lost': LostPage })
+
+const base = document.baseURI
+const session = createSession({ base, tab: sessionStorage, browser: localStorage })
+const connection = createConnection()
+const client = createClient({ base, session, connection })
+const app = document.createElement('svc-app') as SvcApp
+document.body.append(app)
+
+const context: PageContext = {
+  client,
+  calls: createCalls(client),
+  session,
+  connection,
+  go: (path, options) => router.go(path, options),
+  define
+}
+
+/** Asks until there is an answer, whatever it is; every answer opens the connection. */
+async function findAgain(): Promise<void> {
+  for (let attempt = 0; connection.state === 'lost'; attempt++) {
+    await new Promise(resolve => setTimeout(resolve, pauseMs(attempt, Math.random)))
+    await context.calls.health().catch(() => {})
+  }
+}
+
+let newest = 0
+let shownKey = ''
+
+/** Shows the place's page; a page stays when only the query, or a tab of it, changes. */
+async function show(place: Place | null): Promise<void> {
+  const mine = ++newest
+  if (place !== null && (session.token === null) !== (place.row.tag === loginTag)) return redirect(place)
+  const tag = place?.row.tag ?? 'svc-page-lost'
+  const key = JSON.stringify([tag, place?.params])
+  try {
+    await place?.row.load()
+  } catch (cause) {
+    // A module that cannot be had: the server is away, or it has been updated since this page was loaded.
+    if (mine !== newest) return
+    console.warn(cause)
+    return showPage(Object.assign(document.createElement('svc-page-lost') as LostPage, { isUnloadable: true }), '')
+  }
+  if (mine !== newest) return
+  if (key === shownKey && place !== null && app.page instanceof Page) {
+    app.page.place = place
+    return
+  }
+  const page = document.createElement(tag)
+  if (place !== null) Object.assign(page, { context, place })
+  shownKey = key
+  showPage(page, tag === loginTag ? null : place?.row.path.split('/')[0] || (place === null ? '' : '.'))
+}
+
+function showPage(page: HTMLElement, room: string | null): void {
+  if (room === '') shownKey = ''
+  app.page = page
+  app.room = room
+}
+
+/** Who is not signed in goes to the login and comes back afterwards; who is has nothing to do there. */
+function redirect(place: Place): void {
+  if (place.row.tag === loginTag) {
+    const to = pathBelow(base, new URL(place.query.get('to') ?? '', base).href)
+    return router.go(to === null ? '' : `${to.path}${to.search}`, { isReplacing: true })
+  }
+  goToLogin(null)
+}
+
+function goToLogin(reason: 'expired' | null): void {
+  const here = pathBelow(base, location.href)
+  const query = new URLSearchParams()
+  const to = `${here?.path ?? ''}${here?.search ?? ''}`
+  if (to !== '') query.set('to', to)
+  if (reason !== null) query.set('reason', reason)
+  router.go(`login${query.size === 0 ? '' : `?${query}`}`, { isReplacing: true })
+}
+
+connection.addEventListener('change', () => {
+  app.connection = connection.state
+  if (connection.state === 'lost') void findAgain()
+})
+addEventListener('offline', () => connection.set('lost'))
+app.addEventListener('signout', () => session.end('signed_out'))
+session.addEventListener('session', event => {
+  const { reason } = event as SessionEvent
+  if (reason === null && router.place !== null) redirect(router.place)
+  else if (reason === 'signed_out') router.go('login')
+  else if (router.place?.row.tag !== loginTag) goToLogin('expired')
+})
+
+const router = startRouter({ rows, base, onPlace: place => queueMicrotask(() => void show(place)) })

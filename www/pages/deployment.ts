@@ -1,0 +1,238 @@
+import type { Deployment, OutputLine } from '../../lib/model/deployment.js'
+import { Refused } from '../server/client.js'
+import { followEvents } from '../server/sse.js'
+import type { ServerEvent } from '../server/sse.js'
+import { css } from '../dom/css.js'
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { errorLine } from '../elements/field.js'
+import { icon } from '../elements/icon.js'
+import { loaded, staleLine } from '../elements/states.js'
+import { SvcDeploymentActions } from '../elements/svc-deployment-actions.js'
+import type { DeploymentMarkEvent, RolledBackEvent } from '../elements/svc-deployment-actions.js'
+import { SvcDialog } from '../elements/svc-dialog.js'
+import { SvcLog } from '../elements/svc-log.js'
+import { SvcStatus } from '../elements/svc-status.js'
+import { SvcSteps } from '../elements/svc-steps.js'
+import { SvcSpan, SvcTime } from '../elements/svc-time.js'
+import { deploymentWords, errorWords, sizeWords, timeWords } from '../elements/words.js'
+import { createOutput } from '../state/output.js'
+import type { Resource } from '../state/resource.js'
+import { Page } from './page.js'
+
+/** While it runs the record is asked for its steps this often at most, and only when something was written. */
+const stepsMs = 700
+const neighbours = 20
+
+/** One deployment: its steps beside its output, live; roll back to it, cancel it, correct its status. */
+export class DeploymentPage extends Page {
+  static override sheet = css`
+    svc-page-deployment {
+      .verdict { display: flex; flex-wrap: wrap; align-items: center; gap: 2px 16px; color: var(--muted); }
+      .verdict svc-status { font-size: var(--size-14); }
+      .problem { display: flex; gap: 12px; padding: 14px 16px; border-radius: 8px; background: var(--failure-quiet); }
+      .problem .icon { margin-top: 3px; color: var(--failure); }
+      .problem p { min-width: 0; overflow-wrap: anywhere; }
+      .body { display: grid; grid-template-columns: 280px minmax(0, 1fr); gap: 32px; align-items: start; }
+      .aside { display: grid; gap: 28px; grid-template-columns: minmax(0, 1fr); }
+      .aside section { display: grid; gap: 8px; grid-template-columns: minmax(0, 1fr); }
+      .facts { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 6px 16px; font-size: var(--size-13); }
+      .facts dt { color: var(--muted); }
+      .facts dd { min-width: 0; overflow-wrap: anywhere; text-align: right; }
+      .script pre {
+        margin: 0;
+        padding: 10px 12px;
+        max-height: 200px;
+        overflow: auto;
+        border: 1px solid var(--line);
+        border-radius: var(--radius);
+        background: var(--sunken);
+        font-size: var(--size-12);
+        white-space: pre-wrap;
+        overflow-wrap: anywhere;
+      }
+
+      @media (max-width: 959px) {
+        .body { grid-template-columns: minmax(0, 1fr); gap: 24px; }
+        /* What was written comes before what was sent. */
+        .aside { display: contents; }
+        .aside > .details, .aside > .script { order: 1; }
+      }
+    }
+  `
+
+  #deployment!: Resource<Deployment>
+  #streamProblem: string | null = null
+  #lastStepsMs = 0
+  #output = createOutput()
+
+  get #id(): string {
+    return this.place.params['id'] as string
+  }
+
+  protected override connected(): void {
+    const { calls } = this.context
+    this.entitle('Deployment', [{ words: 'Deployments', address: 'deployments' }])
+    this.#deployment = this.resource(signal => calls.deployment(this.#id, signal))
+    void this.#follow()
+    // Scripts that write nothing move the steps too.
+    this.repeat(3000, () => {
+      if (this.#isGoing) void this.#loadSteps()
+    })
+  }
+
+  get #isGoing(): boolean {
+    const status = this.#deployment.value?.status
+    return status === 'queued' || status === 'running'
+  }
+
+  async #follow(): Promise<void> {
+    try {
+      await followEvents({
+        open: (lastId, signal) => this.context.calls.outputStream(this.#id, lastId, signal),
+        onEvent: event => this.#event(event),
+        onConnection: state => this.context.connection.set(state),
+        isFinal: error => error instanceof Refused,
+        signal: this.signal
+      })
+    } catch (error) {
+      this.#streamProblem = errorWords(error)
+      this.update()
+    }
+  }
+
+  #event({ event, data }: ServerEvent): 'more' | 'last' {
+    if (event === 'log') {
+      const { at, data: text } = JSON.parse(data) as { at: string; data: string }
+      this.#output.append({ at, text } satisfies OutputLine)
+      if (this.#isGoing && Date.now() - this.#lastStepsMs > stepsMs) void this.#loadSteps()
+      return 'more'
+    }
+    if (event !== 'status') return 'more'
+    const { status } = JSON.parse(data) as { status: string }
+    if (status !== 'success' && status !== 'failed') return 'more'
+    if (this.#deployment.value === undefined || this.#isGoing) void this.#deployment.load()
+    return 'last'
+  }
+
+  /** The list's records carry the end of the output only: cheaper than the record, which carries it whole. */
+  async #loadSteps(): Promise<void> {
+    const known = this.#deployment.value
+    this.#lastStepsMs = Date.now()
+    if (known === undefined) return
+    try {
+      const query = { projectId: known.projectId, limit: neighbours }
+      const { items } = await this.context.calls.deployments(query, this.signal)
+      const now = items.find(item => item.id === this.#id)
+      if (now !== undefined && this.#isGoing) this.#deployment.set(now)
+    } catch {
+      // Said in the frame's top line already; the stream goes on by itself when the server is back.
+    }
+  }
+
+  protected override view(): Template {
+    return html`${loaded(this.#deployment, 'the deployment', deployment => this.#page(deployment))}`
+  }
+
+  #page(deployment: Deployment): Template {
+    const { projectName, projectId, status, startTime } = deployment
+    const sign = { queued: 'Queued', running: 'Running', success: '✓', failed: '✗' }[status]
+    this.entitle(`${sign} ${projectName} ${timeWords(startTime)}`, [
+      { words: 'Deployments', address: 'deployments' },
+      { words: projectName, address: `projects/${projectId}` },
+      { words: timeWords(startTime) }
+    ])
+    return html`
+      <div class="page-head">
+        <div>
+          <h1>${deploymentWords(deployment)}</h1>
+          <p class="verdict" role="status">
+            <svc-status state="${status}"></svc-status>
+            <svc-span from="${startTime}" to="${deployment.endTime}"></svc-span>
+            <svc-time at="${startTime}"></svc-time>
+            ${deployment.rollbackOf === null ? null : origin(deployment.rollbackOf)}
+          </p>
+        </div>
+        <svc-deployment-actions .deployment="${deployment}" .calls="${this.context.calls}"
+          @rolledback="${(event: Event) => this.context.go(`deployments/${(event as RolledBackEvent).deployId}`)}"
+          @deploymentcancel="${() => void this.#deployment.load()}"
+          @deploymentmark="${(event: Event) => this.#marked(event as DeploymentMarkEvent)}"></svc-deployment-actions>
+      </div>
+      ${staleLine(this.#deployment)}
+      ${status === 'failed' ? problem(deployment.errorMessage) : null}
+      <div class="body">
+        <div class="aside">
+          <section><h2>Steps</h2><svc-steps .deployment="${deployment}"></svc-steps></section>
+          <section class="details"><h2>Details</h2>${facts(deployment)}</section>
+          ${deployment.scripts.map(ran => html`
+            <section class="script">
+              <h2>${ran.step === 'preDeploy' ? 'Pre-deploy script' : 'Post-deploy script'}</h2>
+              <p class="muted small">
+                ${ran.source === 'platform' ? "The project's own" : 'Came with the push'}
+                ${ran.async ? ', not waited for' : null}
+              </p>
+              <pre>${ran.script}</pre>
+            </section>`)}
+        </div>
+        <div class="section">
+          ${errorLine(this.#streamProblem)}
+          <svc-log class="card" wrap="" downloadable="" .output="${this.#output}"
+            @outputdownload="${() => void this.#download()}"></svc-log>
+        </div>
+      </div>`
+  }
+
+  /** The correction is a line of the output, written after its stream had ended. */
+  #marked({ deployment }: DeploymentMarkEvent): void {
+    this.#deployment.set(deployment)
+    this.#output = createOutput()
+    void this.#follow()
+  }
+
+  async #download(): Promise<void> {
+    await this.attempt(async () => {
+      const address = URL.createObjectURL(await this.context.calls.output(this.#id))
+      const link = document.createElement('a')
+      link.href = address
+      link.download = `${this.#id}.log`
+      link.click()
+      setTimeout(() => URL.revokeObjectURL(address), 60_000)
+    })
+  }
+}
+
+const origin = (id: string): Template =>
+  html`<span>rolled back to <a href="deployments/${id}">an earlier deployment</a></span>`
+
+function problem(sentence: string | null): Template {
+  return html`
+    <div class="problem" role="alert">
+      ${icon('failed')}<p>${sentence ?? 'The deployment failed. Its output says where.'}</p>
+    </div>`
+}
+
+function facts(deployment: Deployment): Template {
+  const { archiveBytes, archiveSha256, fileCount, actorIp, env, id, triggerSource, hasArtifact } = deployment
+  const rows: Array<[string, unknown]> = [
+    ['Started by', triggerSource === 'rollback' ? 'a roll-back' : 'a push'],
+    ['From', actorIp],
+    ['Environment', env],
+    ['Files', fileCount?.toLocaleString('en')],
+    ['Archive', archiveBytes === null ? null : `${sizeWords(archiveBytes)}${hasArtifact ? '' : ', no longer kept'}`],
+    ['SHA-256', archiveSha256 && html`<code title="${archiveSha256}">${archiveSha256.slice(0, 12)}…</code>`],
+    ['Id', html`<code>${id}</code>`]
+  ]
+  const known = rows.filter(([, value]) => value !== null && value !== undefined && value !== '')
+  return html`<dl class="facts number">${known.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
+}
+
+export const elements = {
+  'svc-page-deployment': DeploymentPage,
+  'svc-deployment-actions': SvcDeploymentActions,
+  'svc-dialog': SvcDialog,
+  'svc-log': SvcLog,
+  'svc-status': SvcStatus,
+  'svc-steps': SvcSteps,
+  'svc-span': SvcSpan,
+  'svc-time': SvcTime
+}

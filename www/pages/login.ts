@@ -1,0 +1,97 @@
+import { Refused } from '../server/client.js'
+import { css } from '../dom/css.js'
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { errorLine, field, submitted } from '../elements/field.js'
+import { countWords, errorWords } from '../elements/words.js'
+import { Page } from './page.js'
+
+/** The door: asks for the admin token. Query `to`: where to go then; `reason=expired`: why one is here again. */
+export class LoginPage extends Page {
+  static override sheet = css`
+    svc-page-login {
+      display: grid;
+      place-content: center;
+      grid-template-columns: minmax(0, 400px);
+      min-height: 100dvh;
+      padding: 24px 16px;
+
+      .card { display: grid; gap: 20px; padding: 32px; }
+      .brand { display: flex; align-items: center; gap: 12px; }
+      h1 { font-size: var(--size-20); }
+      button { width: 100%; }
+      .help { color: var(--muted); font-size: var(--size-13); }
+      .help code { color: var(--text); }
+      @media (max-width: 719px) { .card { padding: 24px; } }
+    }
+  `
+
+  #problem: string | null = null
+  #lockedUntilMs = 0
+  #isAsking = false
+
+  protected override connected(): void {
+    this.entitle('Sign in', [])
+    this.every(1000, () => {
+      if (this.#lockedUntilMs !== 0) this.update()
+    })
+  }
+
+  protected override view(): Template {
+    const lockedSeconds = Math.max(0, Math.ceil((this.#lockedUntilMs - Date.now()) / 1000))
+    if (lockedSeconds === 0) this.#lockedUntilMs = 0
+    const isExpired = this.place.query.get('reason') === 'expired'
+    const problem = lockedSeconds > 0 ? lockedWords(lockedSeconds) : this.#problem
+    return html`
+      <form class="card" @submit="${(event: Event) => void this.#signIn(event)}">
+        <div class="brand"><img src="icons/svc.svg" width="32" height="32" alt=""><h1>Sign in to svc</h1></div>
+        ${isExpired && problem === null
+          ? html`<p role="status">Your session has ended. Sign in to go on where you were.</p>`
+          : null}
+        <input type="text" name="username" value="admin" autocomplete="username" hidden="">
+        ${field({
+          form: 'login', name: 'token', label: 'Admin token', type: 'password', autocomplete: 'current-password',
+          isRequired: true, hasFocus: true
+        })}
+        ${errorLine(problem)}
+        <label class="check"><input type="checkbox" name="remember"><span>Remember me on this device</span></label>
+        <button class="primary" disabled="${this.#isAsking || lockedSeconds > 0}">
+          ${this.#isAsking ? 'Signing in…' : 'Sign in'}
+        </button>
+        <p class="help">
+          The token is printed when <code>svc serve</code> starts. Lost it? <code>svc admin reset-password</code> on the
+          server makes a new one.
+        </p>
+      </form>`
+  }
+
+  protected override rendered(): void {
+    if (document.activeElement === document.body) this.querySelector<HTMLInputElement>('[name=token]')?.focus()
+  }
+
+  async #signIn(event: Event): Promise<void> {
+    const { token = '', remember } = submitted(event)
+    this.#isAsking = true
+    this.#problem = null
+    this.update()
+    try {
+      await this.context.calls.login(token.trim())
+      this.context.session.begin(token.trim(), { isRemembered: remember !== undefined })
+    } catch (error) {
+      this.#problem = errorWords(error)
+      if (error instanceof Refused && error.retryAfterSeconds !== undefined) {
+        this.#lockedUntilMs = Date.now() + error.retryAfterSeconds * 1000
+      }
+      this.querySelector<HTMLInputElement>('[name=token]')?.select()
+    }
+    this.#isAsking = false
+    this.update()
+  }
+}
+
+function lockedWords(seconds: number): string {
+  const wait = seconds < 90 ? countWords(seconds, 'second') : countWords(Math.ceil(seconds / 60), 'minute')
+  return `Too many attempts from here: try again in ${wait}.`
+}
+
+export const elements = { 'svc-page-login': LoginPage }

@@ -1,0 +1,110 @@
+import type { Calls } from '../server/calls.js'
+import type { Client } from '../server/client.js'
+import { SvcElement } from '../dom/element.js'
+import { NoticeEvent } from '../elements/svc-notices.js'
+import type { NoticeKind } from '../elements/svc-notices.js'
+import { errorWords } from '../elements/words.js'
+import type { Place, Router } from '../router.js'
+import type { Connection } from '../state/connection.js'
+import { createResource } from '../state/resource.js'
+import type { Resource } from '../state/resource.js'
+import type { Session } from '../state/session.js'
+
+/** Elements by their tag, as a module hands them to whoever registers them. */
+export type ElementTable = Readonly<Record<string, CustomElementConstructor>>
+
+/** What every page may use. */
+export interface PageContext {
+  client: Client
+  calls: Calls
+  session: Session
+  connection: Connection
+  go: Router['go']
+  /** Registers elements of a module that was imported late. */
+  define(elements: ElementTable): void
+}
+
+/** One step of the way to a page; without an address it is the page itself. */
+export interface Crumb {
+  words: string
+  address?: string
+}
+
+/** What the page is called now: the tab's title, and the way that leads there. */
+export class PageTitleEvent extends Event {
+  readonly pageTitle: string
+  readonly crumbs: readonly Crumb[]
+
+  constructor(pageTitle: string, crumbs: readonly Crumb[]) {
+    super('pagetitle', { bubbles: true })
+    this.pageTitle = pageTitle
+    this.crumbs = crumbs
+  }
+}
+
+declare global {
+  interface HTMLElementEventMap {
+    pagetitle: PageTitleEvent
+  }
+}
+
+/** A screen. The frame gives it its context once and its place each time the address changes. Event `pagetitle`. */
+export abstract class Page extends SvcElement {
+  context!: PageContext
+  #place!: Place
+  #title = ''
+
+  get place(): Place {
+    return this.#place
+  }
+
+  set place(place: Place) {
+    this.#place = place
+    if (this.isConnected) {
+      this.moved()
+      this.update()
+    }
+  }
+
+  /** The address changed, the page stayed. */
+  protected moved(): void {}
+
+  /** Says what the page is called; cheap to repeat. */
+  protected entitle(title: string, crumbs: readonly Crumb[]): void {
+    const joined = JSON.stringify([title, crumbs])
+    if (joined === this.#title) return
+    this.#title = joined
+    this.dispatchEvent(new PageTitleEvent(title, crumbs))
+  }
+
+  protected notify(text: string, kind: NoticeKind = 'success'): void {
+    this.dispatchEvent(new NoticeEvent(text, kind))
+  }
+
+  /** A resource that this page shows, loading at once. */
+  protected resource<T>(load: (signal: AbortSignal) => Promise<T>): Resource<T> {
+    const resource = createResource<T>({ load, onChange: () => this.update(), signal: this.signal })
+    void resource.load()
+    return resource
+  }
+
+  /** Does it again at an interval while the tab is seen, and when it is seen again. */
+  protected repeat(intervalMs: number, work: () => void): void {
+    this.every(intervalMs, () => {
+      if (!document.hidden) work()
+    })
+    this.listen(document, 'visibilitychange', () => {
+      if (!document.hidden) work()
+    })
+  }
+
+  /** Does what a control asks; a failure becomes a notice. */
+  protected async attempt(work: () => Promise<void>): Promise<void> {
+    try {
+      await work()
+    } catch (error) {
+      this.notify(errorWords(error), 'failed')
+    }
+    this.update()
+  }
+}

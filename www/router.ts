@@ -1,0 +1,111 @@
+/** One page: its address below the base, and where its element comes from when it is first shown. */
+export interface PageRow {
+  /** Segments; `:name` is a parameter: `projects/:id`. */
+  path: string
+  tag: string
+  /** Defines the page's elements. */
+  load: () => Promise<void>
+}
+
+export interface Place {
+  row: PageRow
+  params: Readonly<Record<string, string>>
+  query: URLSearchParams
+}
+
+/** The page that an address below the base names; null: none. Pure. */
+export function placeOf(rows: readonly PageRow[], path: string, search: string): Place | null {
+  const segments = split(path)
+  for (const row of rows) {
+    const params = match(split(row.path), segments)
+    if (params !== null) return { row, params, query: new URLSearchParams(search) }
+  }
+  return null
+}
+
+const split = (path: string): string[] => path.split('/').filter(segment => segment !== '')
+
+function match(pattern: string[], segments: string[]): Record<string, string> | null {
+  if (pattern.length !== segments.length) return null
+  const params: Record<string, string> = {}
+  for (const [index, expected] of pattern.entries()) {
+    const found = segments[index] as string
+    if (!expected.startsWith(':')) {
+      if (expected !== found) return null
+      continue
+    }
+    try {
+      params[expected.slice(1)] = decodeURIComponent(found)
+    } catch {
+      return null
+    }
+  }
+  return params
+}
+
+/** The part of an address that is below the base; null: it is outside. Pure; `base` ends with a slash. */
+export function pathBelow(base: string, address: string): { path: string; search: string } | null {
+  const root = new URL(base)
+  const url = new URL(address, base)
+  const isRoot = `${url.pathname}/` === root.pathname
+  if (url.origin !== root.origin || !(isRoot || url.pathname.startsWith(root.pathname))) return null
+  return { path: isRoot ? '' : url.pathname.slice(root.pathname.length), search: url.search }
+}
+
+export interface Router {
+  readonly place: Place | null
+  /** Goes to an address below the base: `projects/x`, `deployments?status=failed`. */
+  go(path: string, options?: { isReplacing?: boolean }): void
+}
+
+export interface RouterNeeds {
+  rows: readonly PageRow[]
+  /** The document's base, ending with a slash. */
+  base: string
+  /** Called with each new place, and with null for an address that names no page. */
+  onPlace: (place: Place | null) => void
+}
+
+/** Keeps page and address together: links, back and forward, go(). Starts with the address the window has. */
+export function startRouter({ rows, base, onPlace }: RouterNeeds): Router {
+  let place: Place | null = null
+
+  const show = (): void => {
+    const below = pathBelow(base, location.href)
+    place = below === null ? null : placeOf(rows, below.path, below.search)
+    onPlace(place)
+  }
+  const go: Router['go'] = (path, { isReplacing = false } = {}) => {
+    const address = new URL(path, base).href
+    if (isReplacing) history.replaceState(null, '', address)
+    else history.pushState(null, '', address)
+    if (!isReplacing) scrollTo(0, 0)
+    show()
+  }
+
+  addEventListener('popstate', show)
+  document.addEventListener('click', event => {
+    const address = addressOf(event)
+    if (address === null) return
+    const below = pathBelow(base, address)
+    if (below === null) return
+    event.preventDefault()
+    go(`${below.path}${below.search}`)
+  })
+  show()
+  return {
+    get place() {
+      return place
+    },
+    go
+  }
+}
+
+/** The address of a link that this window should open itself; null: leave the click alone. */
+function addressOf(event: MouseEvent): string | null {
+  const isPlain = event.button === 0 && !(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
+  if (!isPlain || event.defaultPrevented) return null
+  const link = event.target instanceof Element ? event.target.closest('a[href]') : null
+  if (!(link instanceof HTMLAnchorElement) || link.target !== '' || link.hasAttribute('download')) return null
+  return link.origin === location.origin && link.hash === '' ? link.href : null
+}

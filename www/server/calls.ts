@@ -1,0 +1,135 @@
+import type { Deployment, DeploymentStatus, FinalStatus } from '../../lib/model/deployment.js'
+import type { Changes } from '../../lib/model/manifest.js'
+import type { Project } from '../../lib/model/project.js'
+import type { Client } from './client.js'
+
+/** The header in which a streaming answer names the deployment it tells of, before its first line. */
+export const deployIdHeader = 'x-svc-deploy-id'
+
+/** Server status (§2.9). */
+export interface ServerStatus {
+  version: string
+  uptime: string
+  projectCount: number
+  deploymentCount: number
+  successCount: number
+  failedCount: number
+  successRate: number
+}
+
+/** Public health (§2.10). */
+export interface Health {
+  status: string
+  uptime: number
+  version: string
+}
+
+export interface DeploymentQuery {
+  projectId?: string | undefined
+  status?: DeploymentStatus | undefined
+  limit: number
+  /** The id of the last deployment of the page before. */
+  before?: string | undefined
+}
+
+export interface DeploymentPage {
+  items: Deployment[]
+  /** Of the query, over all pages. */
+  total: number
+}
+
+/** What a project may be created with. */
+export type NewProject = Pick<Project, 'name' | 'deployPath'> & Partial<Pick<Project, 'description' | 'env'>>
+export type ProjectPatch = Partial<
+  Pick<
+    Project,
+    | 'name' | 'description' | 'env' | 'deployPath' | 'preDeployScript' | 'postDeployScript' | 'postDeployAsync'
+    | 'allowClientScripts'
+  >
+>
+
+/** The API as functions. Each rejects as Client.ask does. */
+export interface Calls {
+  login(token: string): Promise<void>
+  status(signal?: AbortSignal): Promise<ServerStatus>
+  health(signal?: AbortSignal): Promise<Health>
+  projects(signal?: AbortSignal): Promise<Project[]>
+  project(id: string, signal?: AbortSignal): Promise<Project>
+  createProject(project: NewProject): Promise<Project>
+  updateProject(id: string, patch: ProjectPatch): Promise<Project>
+  deleteProject(id: string): Promise<void>
+  /** The new deploy token; the old one is void. */
+  regenerateToken(id: string): Promise<string>
+  deployments(query: DeploymentQuery, signal?: AbortSignal): Promise<DeploymentPage>
+  deployment(id: string, signal?: AbortSignal): Promise<Deployment>
+  /** The event stream of the output, behind an offset (§6.1). */
+  outputStream(id: string, lastEventId: string, signal: AbortSignal): Promise<Response>
+  /** The whole output as text. */
+  output(id: string): Promise<Blob>
+  /** What a deployment put in place that another had otherwise. */
+  changes(id: string, against: string, signal?: AbortSignal): Promise<Changes>
+  /** Starts a roll-back (decisions §4), and gives its id once it is recorded. */
+  rollback(id: string): Promise<string>
+  cancel(id: string): Promise<void>
+  mark(id: string, status: FinalStatus): Promise<Deployment>
+}
+
+/** The paths of the API in one place. */
+export function createCalls(client: Client): Calls {
+  const { ask, send } = client
+  const segment = encodeURIComponent
+  return {
+    async login(token) {
+      await ask('POST', 'api/auth/login', { body: { token } })
+    },
+    status: signal => ask('GET', 'api/settings/status', { signal }),
+    // 503 is the answer of an unhealthy server, in the same shape (§4.8).
+    health: signal => ask('GET', 'api/health', { alsoGood: 503, signal }),
+    projects: signal => ask('GET', 'api/projects', { signal }),
+    project: (id, signal) => ask('GET', `api/projects/${segment(id)}`, { signal }),
+    async createProject(body) {
+      return (await ask<{ project: Project }>('POST', 'api/projects', { body })).project
+    },
+    async updateProject(id, body) {
+      return (await ask<{ project: Project }>('PUT', `api/projects/${segment(id)}`, { body })).project
+    },
+    async deleteProject(id) {
+      await ask('DELETE', `api/projects/${segment(id)}`)
+    },
+    async regenerateToken(id) {
+      return (await ask<{ token: string }>('POST', `api/projects/${segment(id)}/token`)).token
+    },
+    async deployments(query, signal) {
+      const sought = new URLSearchParams()
+      for (const [name, value] of Object.entries(query)) if (value !== undefined) sought.set(name, String(value))
+      const response = await send('GET', `api/logs?${sought}`, { signal })
+      const items: Deployment[] = await response.json()
+      return { items, total: Number(response.headers.get('x-total-count') ?? items.length) }
+    },
+    deployment: (id, signal) => ask('GET', `api/logs/${segment(id)}`, { signal }),
+    outputStream(id, lastEventId, signal) {
+      const headers: Record<string, string> = { accept: 'text/event-stream' }
+      if (lastEventId !== '') headers['last-event-id'] = lastEventId
+      return send('GET', `api/logs/${segment(id)}/stream`, { headers, signal })
+    },
+    async output(id) {
+      return (await send('GET', `api/logs/${segment(id)}/output`)).blob()
+    },
+    changes: (id, against, signal) =>
+      ask('GET', `api/deployments/${segment(id)}/changes?against=${segment(against)}`, { signal }),
+    async rollback(id) {
+      const headers = { accept: 'application/x-ndjson' }
+      const response = await send('POST', `api/deployments/${segment(id)}/rollback`, { headers })
+      // The stream is let go: who shows the deployment follows it by its id. It goes on without a listener.
+      await response.body?.cancel()
+      return response.headers.get(deployIdHeader) ?? ''
+    },
+    async cancel(id) {
+      await ask('POST', `api/deployments/${segment(id)}/cancel`)
+    },
+    async mark(id, status) {
+      const path = `api/deployments/${segment(id)}/status`
+      return (await ask<{ deployment: Deployment }>('PATCH', path, { body: { status } })).deployment
+    }
+  }
+}

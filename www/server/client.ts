@@ -1,0 +1,99 @@
+import type { Session } from '../state/session.js'
+import type { Connection } from '../state/connection.js'
+
+/** An answer of the server that says no: the sentence is for the reader, the code for programs (decisions §1). */
+export class Refused extends Error {
+  readonly status: number
+  readonly code: string
+  /** The input at fault, where there is one. */
+  readonly field: string | undefined
+  /** Seconds after which trying again may help. */
+  readonly retryAfterSeconds: number | undefined
+
+  constructor(status: number, body: { error?: unknown; code?: unknown; field?: unknown }, retryAfter: string | null) {
+    super(typeof body.error === 'string' ? body.error : `The server answered ${status} without saying why.`)
+    this.name = 'Refused'
+    this.status = status
+    this.code = typeof body.code === 'string' ? body.code : 'unknown'
+    this.field = typeof body.field === 'string' ? body.field : undefined
+    this.retryAfterSeconds = retryAfter === null ? undefined : Number(retryAfter)
+  }
+}
+
+/** The request did not reach the server, or its answer was cut. */
+export class Unreachable extends Error {
+  constructor(cause: unknown) {
+    super('The server cannot be reached: check that it runs, and the network between.', { cause })
+    this.name = 'Unreachable'
+  }
+}
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+export interface SendOptions {
+  body?: unknown
+  headers?: Record<string, string>
+  /** Beside 2xx: an answer and no refusal. */
+  alsoGood?: number
+  signal?: AbortSignal | undefined
+}
+
+export interface Client {
+  /** The address of a path below the base: `api/projects`. */
+  address(path: string): string
+  /** The answer's JSON. Throws Refused, Unreachable, or the signal's reason. */
+  ask<T>(method: Method, path: string, options?: SendOptions): Promise<T>
+  /** The answer itself, once its status is known to be good. */
+  send(method: Method, path: string, options?: SendOptions): Promise<Response>
+}
+
+/** Requests relative to the base with the session's bearer. A 401 ends the session. */
+export function createClient(needs: { base: string; session: Session; connection: Connection }): Client {
+  const { base, session, connection } = needs
+  const address = (path: string): string => new URL(path, base).href
+
+  async function send(method: Method, path: string, options: SendOptions = {}): Promise<Response> {
+    const { body, headers, alsoGood, signal } = options
+    const sent = new Headers(headers)
+    const token = session.token
+    if (token !== null && !sent.has('authorization')) sent.set('authorization', `Bearer ${token}`)
+    if (body !== undefined) sent.set('content-type', 'application/json')
+    let response: Response
+    try {
+      response = await fetch(address(path), {
+        method,
+        headers: sent,
+        body: body === undefined ? null : JSON.stringify(body),
+        signal: signal ?? null
+      })
+    } catch (error) {
+      signal?.throwIfAborted()
+      connection.set('lost')
+      throw new Unreachable(error)
+    }
+    connection.set('open')
+    if (response.ok || response.status === alsoGood) return response
+    const refused = await refusedBy(response)
+    if (refused.status === 401 && token !== null && session.token === token) session.end('expired')
+    throw refused
+  }
+
+  return {
+    address,
+    send,
+    async ask(method, path, options) {
+      const response = await send(method, path, options)
+      try {
+        return await response.json()
+      } catch (error) {
+        options?.signal?.throwIfAborted()
+        throw new Unreachable(error)
+      }
+    }
+  }
+}
+
+async function refusedBy(response: Response): Promise<Refused> {
+  const body: unknown = await response.json().catch(() => null)
+  return new Refused(response.status, { ...(body as object | null) }, response.headers.get('retry-after'))
+}

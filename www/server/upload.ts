@@ -1,0 +1,91 @@
+import type { FinalStatus } from '../../lib/model/deployment.js'
+import { deployIdHeader } from './calls.js'
+import { Refused, Unreachable } from './client.js'
+import { createNdjsonReader } from './ndjson.js'
+
+/** One value of the upload's answer (§6.2). */
+export type UploadEvent =
+  | { event: 'log'; data: string }
+  | { event: 'status'; status: FinalStatus; duration: string; deployId: string }
+
+export interface UploadOptions {
+  address: string
+  /** The project's deploy token: the upload is its endpoint's only door (§5). */
+  token: string
+  projectId: string
+  file: File
+  message: string
+  onProgress: (sentBytes: number, totalBytes: number) => void
+  /** The archive is there, the deployment has begun, or waits its turn. */
+  onStart: (deployId: string) => void
+  onLine: (line: string) => void
+  signal: AbortSignal
+}
+
+/**
+ * Sends an archive and follows its deployment. XMLHttpRequest, because fetch does not tell how much has been sent.
+ * Resolves with the last event. Rejects: Refused, Unreachable (also when the answer ends without a status), the reason.
+ */
+export function upload(options: UploadOptions): Promise<Extract<UploadEvent, { event: 'status' }>> {
+  const { signal } = options
+  signal.throwIfAborted()
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest()
+    let readTo = 0
+    let last: Extract<UploadEvent, { event: 'status' }> | undefined
+    const reader = createNdjsonReader(value => {
+      const event = value as UploadEvent
+      if (event.event === 'log') options.onLine(event.data)
+      else last = event
+    })
+    const read = (): void => {
+      if (request.status !== 200) return
+      const text = request.responseText
+      reader.push(text.slice(readTo))
+      readTo = text.length
+    }
+    const abort = (): void => request.abort()
+
+    request.onreadystatechange = () => {
+      if (request.readyState !== XMLHttpRequest.HEADERS_RECEIVED || request.status !== 200) return
+      options.onStart(request.getResponseHeader(deployIdHeader) ?? '')
+    }
+    request.upload.onprogress = event => options.onProgress(event.loaded, event.total)
+    request.onprogress = read
+    request.onload = () => {
+      if (request.status !== 200) return reject(refusedBy(request))
+      read()
+      reader.end()
+      if (last === undefined) reject(new Unreachable(new Error('the answer ended before the deployment did')))
+      else resolve(last)
+    }
+    request.onerror = () => reject(new Unreachable(new Error('the connection was lost')))
+    request.onabort = () => reject(signal.reason)
+    request.onloadend = () => signal.removeEventListener('abort', abort)
+    signal.addEventListener('abort', abort)
+
+    request.open('POST', options.address)
+    request.setRequestHeader('authorization', `Bearer ${options.token}`)
+    request.setRequestHeader('accept', 'application/x-ndjson')
+    request.send(formOf(options))
+  })
+}
+
+function formOf({ projectId, message, file }: UploadOptions): FormData {
+  const form = new FormData()
+  form.set('projectId', projectId)
+  if (message !== '') form.set('message', message)
+  // The file last: the server knows where it goes before its bytes arrive.
+  form.set('file', file)
+  return form
+}
+
+function refusedBy(request: XMLHttpRequest): Refused {
+  let body: object = {}
+  try {
+    body = JSON.parse(request.responseText) as object
+  } catch {
+    // Not the service's own answer, but a proxy's page: the status has to do.
+  }
+  return new Refused(request.status, body, request.getResponseHeader('retry-after'))
+}

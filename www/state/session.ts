@@ -1,0 +1,55 @@
+/** Why a session ended. */
+export type EndReason = 'signed_out' | 'expired'
+
+/** The session began (`reason` null) or ended. */
+export class SessionEvent extends Event {
+  readonly reason: EndReason | null
+
+  constructor(reason: EndReason | null) {
+    super('session')
+    this.reason = reason
+  }
+}
+
+export interface Session extends EventTarget {
+  /** The admin token; null: nobody is signed in. */
+  readonly token: string | null
+  begin(token: string, options: { isRemembered: boolean }): void
+  end(reason: EndReason): void
+}
+
+/** The two storages of a window, or the like. */
+export interface TokenStorage {
+  getItem(key: string): string | null
+  setItem(key: string, value: string): void
+  removeItem(key: string): void
+}
+
+/**
+ * The token lasts as long as the tab, and only when the user asks to be remembered as long as the browser's storage.
+ * The key carries the base, so that two servers behind one host do not see each other's.
+ */
+export function createSession(needs: { base: string; tab: TokenStorage; browser: TokenStorage }): Session {
+  const { tab, browser } = needs
+  const key = `svc.token ${needs.base}`
+
+  class StoredSession extends EventTarget implements Session {
+    get token(): string | null {
+      return tab.getItem(key) ?? browser.getItem(key)
+    }
+
+    begin(token: string, { isRemembered }: { isRemembered: boolean }): void {
+      browser.removeItem(key)
+      tab.removeItem(key)
+      ;(isRemembered ? browser : tab).setItem(key, token)
+      this.dispatchEvent(new SessionEvent(null))
+    }
+
+    end(reason: EndReason): void {
+      tab.removeItem(key)
+      browser.removeItem(key)
+      this.dispatchEvent(new SessionEvent(reason))
+    }
+  }
+  return new StoredSession()
+}
