@@ -175,6 +175,7 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
   await page.getByLabel('Which status').selectOption('')
   await photograph(page, 'deployments-desktop')
 
+  await page.getByRole('button', { name: 'Preferences' }).click()
   await page.getByRole('button', { name: 'Sign out' }).click()
   await page.getByRole('heading', { name: 'Sign in to svc' }).waitFor()
   t.equal(await page.evaluate('sessionStorage.length'), 0)
