@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import { Refusal, invalid } from '../base/refusal.js'
 import { json } from '../http/route.js'
 import type { Reply } from '../http/route.js'
@@ -88,6 +89,22 @@ export function logSourceHandlers({ sources, viewer }: LogSourcesNeeds) {
 
     range: async request => json(await viewer.range(sourceOf(request), rangeQuery(request))),
 
+    download: async request => {
+      const source = sourceOf(request)
+      return {
+        kind: 'stream',
+        status: 200,
+        headers: {
+          'content-type': 'text/plain; charset=utf-8',
+          'content-disposition': `attachment; filename*=UTF-8''${fileName(source)}`,
+          'cache-control': 'no-store'
+        },
+        run: async sink => {
+          for await (const block of viewer.read(source, sink.signal)) await sink.write(block)
+        }
+      }
+    },
+
     stream: async request => {
       const source = sourceOf(request)
       const tailLines = queryCount(request.query, 'tailLines', { fallback: 200, max: 5_000 })
@@ -109,6 +126,12 @@ export function logSourceHandlers({ sources, viewer }: LogSourcesNeeds) {
           event.event === 'progress' ? events.comment(event.text) : events.send(event)))
     }
   } satisfies Record<string, Handler>
+}
+
+/** RFC 8187 §3.2.1 allows fewer characters than a URL. What is inflated for its reader loses the name's `.gz`. */
+function fileName({ filePath }: LogSource): string {
+  const name = basename(filePath).replace(/\.gz$/i, '')
+  return encodeURIComponent(Buffer.from(name).toString()).replace(/['()*]/g, each => `%${each.charCodeAt(0).toString(16)}`)
 }
 
 /** §7: a fault of a stream is an `error` event, which also ends it. One of ours is logged besides. */

@@ -116,6 +116,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('DELETE', '/api/log-sources/:sourceId', 'admin', logSources.remove),
     row('GET', '/api/log-sources/:sourceId/meta', 'admin', logSources.meta),
     row('GET', '/api/log-sources/:sourceId/range', 'admin', logSources.range),
+    row('GET', '/api/log-sources/:sourceId/download', 'admin_download', logSources.download),
     row('GET', '/api/log-sources/:sourceId/stream', 'admin', logSources.stream),
     row('GET', '/api/log-sources/:sourceId/search', 'admin', logSources.search),
 

@@ -2,6 +2,8 @@ const newline = 10
 const carriageReturn = 13
 
 export interface LineSplitter {
+  /** Bytes of the line that waits for its end. */
+  readonly heldBytes: number
   /** Takes bytes, cut anywhere; calls back once for each line that is complete. */
   push(chunk: Buffer): void
   /** Hands out what follows the last newline, if anything does. */
@@ -47,6 +49,9 @@ export function createLineSplitter(onLine: (line: string) => void, limitBytes = 
   }
 
   return {
+    get heldBytes() {
+      return heldBytes
+    },
     push(chunk) {
       let from = 0
       for (let at = chunk.indexOf(newline); at !== -1; at = chunk.indexOf(newline, from)) {

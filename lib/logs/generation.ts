@@ -14,6 +14,8 @@ export interface Generation {
   readonly contents: Contents
   /** Up to where it has been read. */
   readonly offset: number
+  /** Up to where its lines have been handed out. */
+  readonly linesEnd: number
   /** Reads on; null: it is not what it was, and must be begun anew. Lines are whole; the last one may wait for its end. */
   read(): Promise<{ lines: string[]; isEnd: boolean } | null>
   /** What waits for the end of its line. */
@@ -63,6 +65,9 @@ export function createGeneration({ identity, contents, offset, mark }: Generatio
     contents,
     get offset() {
       return offset
+    },
+    get linesEnd() {
+      return offset - splitter.heldBytes
     },
     async read() {
       if (contents.isCompressed) return { lines: [], isEnd: true }

@@ -18,9 +18,10 @@ import { identityAt, type OpenedLog, type OpenLog } from './open.js'
 import { cutAfter, isBinary, linesOf, newline } from './text.js'
 import type { FileWatcher } from './watch.js'
 
+/** `id`: `<bytes>@<file>`, up to where the file that has the name now has been told; lines of an older file have none. */
 export type TailEvent =
-  | { event: 'snapshot'; data: { lines: string[]; size: number; binary: boolean } }
-  | { event: 'lines'; data: { lines: string[] } }
+  | { event: 'snapshot'; id: string; data: { lines: string[]; size: number; binary: boolean } }
+  | { event: 'lines'; id?: string; data: { lines: string[] } }
   | { event: 'rotated'; data: { at: string } }
   | { event: 'error'; data: { message: string } }
 
@@ -122,7 +123,11 @@ class Tail {
     const next = await this.#open('tail')
     if (next === null) return
     this.#take(next)
-    await this.#emit({ event: 'snapshot', data: next.snapshot })
+    await this.#showSnapshot(next)
+  }
+
+  async #showSnapshot({ snapshot, generation }: Opened): Promise<void> {
+    await this.#emit({ event: 'snapshot', id: placeOf(generation), data: snapshot })
   }
 
   /** The same file, truncated. */
@@ -158,9 +163,9 @@ class Tail {
     this.#told = ''
   }
 
-  async #showRotated({ snapshot }: Opened): Promise<void> {
+  async #showRotated(next: Opened): Promise<void> {
     await this.#emit({ event: 'rotated', data: { at: new Date(this.#needs.clock.now()).toISOString() } })
-    await this.#emit({ event: 'snapshot', data: snapshot })
+    await this.#showSnapshot(next)
   }
 
   /** False: it was truncated. */
@@ -168,7 +173,7 @@ class Tail {
     for (;;) {
       const read = await generation.read()
       if (read === null) return false
-      await this.#sendLines(read.lines)
+      await this.#sendLines(read.lines, generation === this.#current ? placeOf(generation) : undefined)
       if (read.isEnd) return true
     }
   }
@@ -190,9 +195,9 @@ class Tail {
     }
   }
 
-  async #sendLines(lines: string[]): Promise<void> {
+  async #sendLines(lines: string[], id?: string): Promise<void> {
     if (lines.length === 0 || this.#isBinary) return
-    await this.#emit({ event: 'lines', data: { lines } })
+    await this.#emit({ event: 'lines', ...(id === undefined ? {} : { id }), data: { lines } })
     this.#linesSentAtMs = performance.now()
   }
 
@@ -241,6 +246,10 @@ interface Snapshot {
 interface Opened extends Snapshot {
   generation: Generation
   key: string
+}
+
+function placeOf({ linesEnd, identity }: Generation): string {
+  return `${linesEnd}@${identity}`
 }
 
 function keyOf({ identity, size, mtimeMs }: OpenedLog): string {

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.js'
 import type { LogSource, LogSourceMeta, LogWindow } from '../model/log-source.js'
-import { contentsOf } from './contents.js'
+import { contentsOf, readAt, type Contents } from './contents.js'
 import type { InflatedFiles } from './inflated.js'
 import type { OpenLog } from './open.js'
 import type { SearchEvent, SearchQuery, Searches } from './search.js'
@@ -20,6 +20,8 @@ export interface RangeQuery {
 export interface LogViewer {
   meta(source: LogSource, signal: AbortSignal): Promise<LogSourceMeta>
   range(source: LogSource, query: RangeQuery): Promise<LogWindow>
+  /** What the file holds when it is opened, from its start. */
+  read(source: LogSource, signal: AbortSignal): AsyncIterable<Uint8Array>
   /** Opens the file and closes it, for what it refuses. */
   check(source: LogSource): Promise<void>
   follow(
@@ -65,6 +67,10 @@ export function createLogViewer(needs: Needs): LogViewer {
       }
     },
 
+    async *read({ filePath }, signal) {
+      yield* readAll(await contentsOf(await openLog(filePath), inflated, signal))
+    },
+
     async check({ filePath }) {
       const { handle } = await openLog(filePath)
       await handle.close()
@@ -86,5 +92,21 @@ export function createLogViewer(needs: Needs): LogViewer {
       await searches.close()
       await inflated.close()
     }
+  }
+}
+
+const blockBytes = 256 * 1024
+
+/** What a writer adds meanwhile is left out: a download has an end. */
+async function* readAll({ handle, size, release }: Contents): AsyncGenerator<Uint8Array> {
+  try {
+    for (let at = 0; at < size; ) {
+      const block = await readAt(handle, at, Math.min(blockBytes, size - at))
+      if (block.length === 0) return
+      at += block.length
+      yield block
+    }
+  } finally {
+    await release()
   }
 }

@@ -1,4 +1,4 @@
-import { appendFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -7,7 +7,7 @@ import { openStream } from '../support/sse.js'
 import { startServer } from '../support/server.js'
 
 t.test('log sources', async t => {
-  const { client, createProject, home, sites } = await startServer(t)
+  const { client, as, createProject, home, sites } = await startServer(t)
   const project = await createProject('shop')
   const logs = join(sites, '..', 'logs')
   mkdirSync(logs)
@@ -150,6 +150,36 @@ t.test('log sources', async t => {
     t.match(await client.get(`${broken}/range`), { status: 400, body: { code: 'broken_gzip' } })
     const stream = await openStream(client, `${source}/stream?tailLines=1`)
     t.same((await stream.next('snapshot')).data.lines, ['line 999'])
+    stream.close()
+  })
+
+  t.test('a download is the whole file, by a ticket too; what is compressed comes inflated', async t => {
+    const text = 'line\n'.repeat(100_000)
+    const source = await add(file('whole (ä).log', text))
+    const { body: { ticket } } = await client.post('/api/tickets', { purpose: 'download' })
+    const reply = await as(null).get(`${source}/download?ticket=${ticket}`)
+    t.equal(reply.text, text)
+    t.match(reply.headers['content-disposition'], /^attachment; filename\*=UTF-8''whole%20%28%C3%A4%29\.log$/)
+    const compressed = await add(file('old.log.gz', gzipSync(text)))
+    const inflated = await client.get(`${compressed}/download`)
+    t.equal(inflated.text, text)
+    t.match(inflated.headers['content-disposition'], /''old\.log$/)
+    t.match(await client.get(`${await add(join(logs, 'never.log'))}/download`), { status: 404, body: { code: 'file_missing' } })
+  })
+
+  t.test('stream: every event tells up to where the file has been told', async t => {
+    const path = file('places.log', 'one\n')
+    const stream = await openStream(client, `${await add(path)}/stream`)
+    const first = await stream.next('snapshot')
+    t.match(first.id, /^4@\d+:\d+$/)
+    appendFileSync(path, 'zwei ä\r\nunfinished')
+    const lines = await stream.next('lines')
+    t.equal(lines.id.replace(/@.*/, ''), String(Buffer.byteLength('one\nzwei ä\r\n')))
+    renameSync(path, `${path}.1`)
+    writeFileSync(path, 'new\n')
+    const anew = await stream.next('snapshot')
+    t.match(anew.id, /^4@\d+:\d+$/)
+    t.not(anew.id, first.id, 'another file of the same length')
     stream.close()
   })
 

@@ -45,6 +45,7 @@ PATCH /api/log-sources/:sourceId admin
 DELETE /api/log-sources/:sourceId admin
 GET /api/log-sources/:sourceId/meta admin
 GET /api/log-sources/:sourceId/range admin
+GET /api/log-sources/:sourceId/download admin_download
 GET /api/log-sources/:sourceId/stream admin
 GET /api/log-sources/:sourceId/search admin
 GET /api/settings admin

@@ -3,6 +3,8 @@ import type { Client } from './client.js'
 
 export interface LiveEvent {
   event: string
+  /** Empty where the event has none. */
+  id: string
   data: any
   atMs: number
 }
@@ -33,9 +35,10 @@ export async function openStream(client: Client, path: string): Promise<LiveStre
     text = blocks.pop() as string
     for (const block of blocks) {
       const event = /^event: (.*)$/m.exec(block)?.[1] ?? ''
+      const id = /^id: (.*)$/m.exec(block)?.[1] ?? ''
       const data = /^data: (.*)$/m.exec(block)?.[1]
       if (data === undefined) comments.push(block)
-      else events.push({ event, data: JSON.parse(data), atMs: performance.now() })
+      else events.push({ event, id, data: JSON.parse(data), atMs: performance.now() })
     }
     wake()
   })
