@@ -1,27 +1,90 @@
-import type { OutputLine } from '../../lib/model/deployment.js'
-import { parseAnsi, plainStyle } from './ansi.js'
+import type { LogLine } from '../state/log-text.js'
 import type { Color, Span, TextStyle } from './ansi.js'
+import type { LineFormat } from './log-format.js'
+import { hitsIn, linksIn, piecesOf } from './log-pieces.js'
+import type { Piece } from './log-pieces.js'
 import { clockWords, exactWords } from './words.js'
 
-/** A line of output as a node: its time where that is wanted, and its text in its colours. */
-export function lineNode(line: OutputLine, { style, hasTime }: { style: TextStyle; hasTime: boolean }): HTMLElement {
+/** How lines are drawn. */
+export interface LineLook {
+  format: LineFormat
+  hasTimes: boolean
+  /** Global; what it finds is marked. */
+  pattern: RegExp | null
+  /** The logs that lines are from, where there are several. */
+  sources: ReadonlyArray<{ words: string }>
+}
+
+/** A line as a node: its source and its time where they are wanted, its text in its colours. Never markup. */
+export function lineNode(line: LogLine, style: TextStyle, { format, hasTimes, pattern, sources }: LineLook): HTMLElement {
   const node = document.createElement('div')
   node.className = 'line'
-  if (hasTime && line.at !== '') {
+  if (line.isNote === true) {
+    node.classList.add('note')
+    node.textContent = line.text
+    return node
+  }
+  const source = line.source === undefined ? undefined : sources[line.source]
+  if (source !== undefined) node.append(sourceNode(source.words, line.source as number))
+  if (hasTimes && line.at !== '') {
     const time = document.createElement('time')
     time.textContent = clockWords(line.at)
     time.title = exactWords(line.at)
     node.append(time)
   }
   const text = document.createElement('span')
-  text.append(...parseAnsi(line.text, style).spans.map(spanNode))
+  text.className = 'text'
+  text.append(...textNodes(format.spans(line.text, style), pattern))
   node.append(text)
   return node
 }
 
+/** The rows of a line that is unfolded. */
+export function unfoldedNode(rows: readonly string[]): HTMLElement {
+  const node = document.createElement('div')
+  node.className = 'unfolded'
+  node.textContent = rows.join('\n')
+  return node
+}
+
+function sourceNode(words: string, source: number): HTMLElement {
+  const node = document.createElement('span')
+  node.className = 'source'
+  node.dataset['source'] = String(source)
+  node.textContent = words
+  node.title = words
+  return node
+}
+
+function textNodes(spans: Span[], pattern: RegExp | null): Node[] {
+  const whole = spans.length === 1 ? (spans[0] as Span).text : spans.map(span => span.text).join('')
+  const links = linksIn(whole)
+  const hits = pattern === null ? [] : hitsIn(whole, pattern)
+  if (links.length === 0 && hits.length === 0) return spans.map(styledNode)
+  return piecesOf(spans, links, hits).map(pieceNode)
+}
+
+function pieceNode(piece: Piece): Node {
+  let node = styledNode(piece)
+  if (piece.isHit) {
+    const mark = document.createElement('mark')
+    mark.append(node)
+    node = mark
+  }
+  if (piece.href === null) return node
+  const anchor = document.createElement('a')
+  anchor.href = piece.href
+  anchor.rel = 'noopener noreferrer'
+  anchor.target = '_blank'
+  anchor.append(node)
+  return anchor
+}
+
 /** Text of one look. Colours are set on the node itself: the policy allows that, where it forbids an attribute. */
-function spanNode({ text, style }: Span): Node {
-  if (style === plainStyle) return new Text(text)
+function styledNode({ text, style }: Span): Node {
+  const isPlain = style.foreground === null && style.background === null && !style.isBold && !style.isDim &&
+    !style.isItalic && !style.isUnderlined && !style.isInverse && !style.isStruck
+  if (isPlain) return new Text(text)
   const node = document.createElement('span')
   node.textContent = text
   const kinds = {
@@ -31,7 +94,7 @@ function spanNode({ text, style }: Span): Node {
     underline: style.isUnderlined,
     struck: style.isStruck
   }
-  for (const [name, isOn] of Object.entries(kinds)) node.classList.toggle(name, isOn)
+  for (const [name, isOn] of Object.entries(kinds)) if (isOn) node.classList.add(name)
   const foreground = cssColor(style.foreground)
   const background = cssColor(style.background)
   node.style.color = style.isInverse ? background || 'var(--log-ground)' : foreground

@@ -231,6 +231,7 @@ export const elements = {
   'svc-deployment-actions': SvcDeploymentActions,
   'svc-dialog': SvcDialog,
   'svc-log': SvcLog,
+  ...SvcLog.parts,
   'svc-status': SvcStatus,
   'svc-steps': SvcSteps,
   'svc-span': SvcSpan,

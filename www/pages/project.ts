@@ -124,6 +124,7 @@ export const elements = {
   'svc-deployments': SvcDeployments,
   'svc-dialog': SvcDialog,
   'svc-log': SvcLog,
+  ...SvcLog.parts,
   'svc-status': SvcStatus,
   'svc-span': SvcSpan,
   'svc-time': SvcTime,

@@ -1,8 +1,10 @@
 import type { OutputLine } from '../../lib/model/deployment.js'
+import { Announcer } from './log-text.js'
+import type { LogLine, LogText } from './log-text.js'
 
-/** The output of a deployment as far as it is known. Dispatches `change` at most once a microtask. */
-export interface Output extends EventTarget {
-  readonly lines: readonly OutputLine[]
+/** The output of a deployment as far as it is known. */
+export interface Output extends LogText {
+  readonly lines: readonly LogLine[]
   /** Lines at the head that were given up for the limit's sake. */
   readonly droppedLines: number
   append(line: OutputLine): void
@@ -11,24 +13,37 @@ export interface Output extends EventTarget {
 /** Beyond this the head is given up, a tenth at a time; the whole can be downloaded. */
 const defaultMaxLines = 200_000
 
-/** Lines as they come; those who show them listen. */
-export function createOutput({ maxLines = defaultMaxLines } = {}): Output {
-  class Lines extends EventTarget implements Output {
-    readonly lines: OutputLine[] = []
+/** Lines as they come; those who show them listen. `isCut`: there are earlier ones that are not going to come. */
+export function createOutput({ maxLines = defaultMaxLines, isCut = false } = {}): Output {
+  class Lines extends Announcer implements Output {
+    readonly lines: LogLine[] = []
+    readonly epoch = 0
+    readonly isAtEnd = true
     droppedLines = 0
-    #isAnnounced = false
+
+    get firstNumber(): number {
+      return this.droppedLines
+    }
+
+    get arrivedLines(): number {
+      return this.droppedLines + this.lines.length
+    }
+
+    get head(): LogText['head'] {
+      return isCut || this.droppedLines > 0 ? 'dropped' : 'start'
+    }
 
     append(line: OutputLine): void {
       this.lines.push(line)
       if (this.lines.length > maxLines) {
         this.droppedLines += this.lines.splice(0, Math.ceil(maxLines / 10)).length
       }
-      if (this.#isAnnounced) return
-      this.#isAnnounced = true
-      queueMicrotask(() => {
-        this.#isAnnounced = false
-        this.dispatchEvent(new Event('change'))
-      })
+      this.announce()
+    }
+
+    async seek(atMs: number): Promise<number | null> {
+      const found = this.lines.findIndex(({ at }) => Date.parse(at) >= atMs)
+      return found === -1 ? null : this.firstNumber + found
     }
   }
   return new Lines()

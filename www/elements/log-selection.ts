@@ -1,0 +1,72 @@
+import type { LogText } from '../state/log-text.js'
+
+/*
+ * What is selected of a log whose lines are mostly not on the page: two places, in lines and characters of what is seen
+ * of them. Pure.
+ */
+
+export interface TextPlace {
+  /** Its number. */
+  line: number
+  column: number
+}
+
+export interface TextRange {
+  anchor: TextPlace
+  focus: TextPlace
+}
+
+const isBefore = (a: TextPlace, b: TextPlace): boolean => a.line < b.line || (a.line === b.line && a.column < b.column)
+
+/** The two places in the order of the text. */
+export function ordered({ anchor, focus }: TextRange): { from: TextPlace; to: TextPlace } {
+  return isBefore(focus, anchor) ? { from: focus, to: anchor } : { from: anchor, to: focus }
+}
+
+export function isEmpty({ anchor, focus }: TextRange): boolean {
+  return anchor.line === focus.line && anchor.column === focus.column
+}
+
+/** All that is held. */
+export function wholeRange(text: LogText, shown: (text: string) => string): TextRange | null {
+  const last = text.lines.at(-1)
+  if (last === undefined) return null
+  return {
+    anchor: { line: text.firstNumber, column: 0 },
+    focus: { line: text.firstNumber + text.lines.length - 1, column: shown(last.text).length }
+  }
+}
+
+/** The selected text, line by line; as it is seen. Lines that were given up meanwhile are missing. */
+export function selectedText(text: LogText, range: TextRange, shown: (text: string) => string): string {
+  const { from, to } = ordered(range)
+  const parts: string[] = []
+  for (let number = Math.max(from.line, text.firstNumber); number <= to.line; number++) {
+    const line = text.lines[number - text.firstNumber]
+    if (line === undefined) break
+    if (line.isNote === true) continue
+    const words = shown(line.text)
+    parts.push(words.slice(number === from.line ? from.column : 0, number === to.line ? to.column : words.length))
+  }
+  return parts.join('\n')
+}
+
+/** The lines that the range touches, as the log has them, with their colours. */
+export function selectedLines(text: LogText, range: TextRange): string {
+  const { from, to } = ordered(range)
+  const first = Math.max(0, from.line - text.firstNumber)
+  return text.lines.slice(first, to.line - text.firstNumber + 1)
+    .filter(line => line.isNote !== true).map(line => `${line.text}\n`).join('')
+}
+
+/** The word, or the run of other characters, around a column. */
+export function wordAround(text: string, column: number): { from: number; to: number } {
+  const kindOf = (character: string | undefined): string =>
+    character === undefined ? 'none' : /[\p{L}\p{N}_]/u.test(character) ? 'word' : /\s/.test(character) ? 'space' : 'other'
+  const kind = kindOf(text[column] ?? text[column - 1])
+  let from = Math.min(column, text.length)
+  let to = from
+  while (from > 0 && kindOf(text[from - 1]) === kind) from--
+  while (to < text.length && kindOf(text[to]) === kind) to++
+  return { from, to }
+}
