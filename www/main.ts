@@ -2,7 +2,6 @@ import { createCalls } from './server/calls.js'
 import { createClient } from './server/client.js'
 import { SvcApp } from './elements/svc-app.js'
 import { SvcNotices } from './elements/svc-notices.js'
-import { startOverlays } from './overlays.js'
 import { LostPage } from './pages/lost.js'
 import { Page } from './pages/page.js'
 import type { ElementTable, PageContext } from './pages/page.js'
@@ -80,6 +79,16 @@ const context: PageContext = {
   define
 }
 
+let hasOverlays = false
+
+/** Palette, preferences and keys are for who is signed in; their module comes once there is somebody. */
+async function prepareOverlays(): Promise<void> {
+  if (hasOverlays || session.token === null) return
+  hasOverlays = true
+  const { startOverlays } = await import('./overlays.js')
+  startOverlays({ app, context, preferences })
+}
+
 /** Asks until there is an answer, whatever it is; every answer opens the connection. */
 async function findAgain(): Promise<void> {
   for (let attempt = 0; connection.state === 'lost'; attempt++) {
@@ -145,7 +154,8 @@ connection.addEventListener('change', () => {
   if (connection.state === 'lost') void findAgain()
 })
 addEventListener('offline', () => connection.set('lost'))
-startOverlays({ app, context, preferences })
+session.addEventListener('session', () => void prepareOverlays())
+void prepareOverlays()
 session.addEventListener('session', event => {
   const { reason } = event as SessionEvent
   if (reason === null && router.place !== null) redirect(router.place)
