@@ -3,6 +3,7 @@ import { createClient } from './server/client.js'
 import { SvcApp } from './elements/svc-app.js'
 import { SvcNotices } from './elements/svc-notices.js'
 import { LostPage } from './pages/lost.js'
+import type { Overlays } from './overlays.js'
 import { Page } from './pages/page.js'
 import type { ElementTable, PageContext } from './pages/page.js'
 import { pathBelow, startRouter } from './router.js'
@@ -79,14 +80,11 @@ const context: PageContext = {
   define
 }
 
-let hasOverlays = false
+let overlays: Promise<Overlays> | undefined
 
 /** Palette, preferences and keys are for who is signed in; their module comes once there is somebody. */
-async function prepareOverlays(): Promise<void> {
-  if (hasOverlays || session.token === null) return
-  hasOverlays = true
-  const { startOverlays } = await import('./overlays.js')
-  startOverlays({ app, context, preferences })
+function prepareOverlays(): void {
+  if (session.token !== null) overlays ??= import('./overlays.js').then(module => module.startOverlays({ app, context, preferences }))
 }
 
 /** Asks until there is an answer, whatever it is; every answer opens the connection. */
@@ -154,8 +152,9 @@ connection.addEventListener('change', () => {
   if (connection.state === 'lost') void findAgain()
 })
 addEventListener('offline', () => connection.set('lost'))
-session.addEventListener('session', () => void prepareOverlays())
-void prepareOverlays()
+session.addEventListener('session', prepareOverlays)
+prepareOverlays()
+app.addEventListener('overlay', event => void overlays?.then(({ lay }) => lay(event.overlay)).catch(console.warn))
 session.addEventListener('session', event => {
   const { reason } = event as SessionEvent
   if (reason === null && router.place !== null) redirect(router.place)
