@@ -2,8 +2,8 @@ import { createCalls } from './server/calls.js'
 import { createClient } from './server/client.js'
 import { SvcApp } from './elements/svc-app.js'
 import { SvcNotices } from './elements/svc-notices.js'
-import { startOverlays } from './overlays.js'
 import { LostPage } from './pages/lost.js'
+import type { Overlays } from './overlays.js'
 import { Page } from './pages/page.js'
 import type { ElementTable, PageContext } from './pages/page.js'
 import { pathBelow, startRouter } from './router.js'
@@ -80,6 +80,13 @@ const context: PageContext = {
   define
 }
 
+let overlays: Promise<Overlays> | undefined
+
+/** Palette, preferences and keys are for who is signed in; their module comes once there is somebody. */
+function prepareOverlays(): void {
+  if (session.token !== null) overlays ??= import('./overlays.js').then(module => module.startOverlays({ app, context, preferences }))
+}
+
 /** Asks until there is an answer, whatever it is; every answer opens the connection. */
 async function findAgain(): Promise<void> {
   for (let attempt = 0; connection.state === 'lost'; attempt++) {
@@ -145,7 +152,9 @@ connection.addEventListener('change', () => {
   if (connection.state === 'lost') void findAgain()
 })
 addEventListener('offline', () => connection.set('lost'))
-startOverlays({ app, context, preferences })
+session.addEventListener('session', prepareOverlays)
+prepareOverlays()
+app.addEventListener('overlay', event => void overlays?.then(({ lay }) => lay(event.overlay)).catch(console.warn))
 session.addEventListener('session', event => {
   const { reason } = event as SessionEvent
   if (reason === null && router.place !== null) redirect(router.place)

@@ -11,8 +11,13 @@ export interface OverlayNeeds {
   preferences: Preferences
 }
 
+export interface Overlays {
+  /** Lays it over the page, unless something is there already. */
+  lay(overlay: Overlay): Promise<void>
+}
+
 /** What the frame lays over a page: each is loaded when it is first wanted, by its button or its key. */
-export function startOverlays({ app, context, preferences }: OverlayNeeds): void {
+export function startOverlays({ app, context, preferences }: OverlayNeeds): Overlays {
   const load = {
     palette: () => import('./elements/svc-palette.js'),
     preferences: () => import('./elements/svc-preferences.js')
@@ -48,6 +53,6 @@ export function startOverlays({ app, context, preferences }: OverlayNeeds): void
     else field?.focus()
   }
 
-  app.addEventListener('overlay', event => void lay(event.overlay))
   addEventListener('keydown', onKey)
+  return { lay }
 }
