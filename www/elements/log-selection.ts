@@ -63,8 +63,8 @@ export function selectedLines(text: LogText, range: TextRange): string {
 export function wordAround(text: string, column: number): { from: number; to: number } {
   const kindOf = (character: string | undefined): string =>
     character === undefined ? 'none' : /[\p{L}\p{N}_]/u.test(character) ? 'word' : /\s/.test(character) ? 'space' : 'other'
-  const kind = kindOf(text[column] ?? text[column - 1])
   let from = Math.min(column, text.length)
+  const kind = kindOf(text[from] ?? text[from - 1])
   let to = from
   while (from > 0 && kindOf(text[from - 1]) === kind) from--
   while (to < text.length && kindOf(text[to]) === kind) to++

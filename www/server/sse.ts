@@ -100,16 +100,34 @@ export async function followEvents({ open, onEvent, onConnection, isFinal, signa
   }
 }
 
+/** Of a burst that is there already, so much at a time; then the page may draw. */
+const burstMs = 12
+
 /** The body's text as it comes, decoded as UTF-8 over the cuts. */
 async function eachText(response: Response, onText: (text: string) => 'more' | 'last'): Promise<void> {
   const reader = response.body?.getReader()
   if (reader === undefined) return
   const decoder = new TextDecoder()
-  for (;;) {
+  for (let sinceMs = performance.now(); ; ) {
     const { done, value } = await reader.read()
     if (done) return
     if (onText(decoder.decode(value, { stream: true })) === 'last') return reader.cancel()
+    if (performance.now() - sinceMs < burstMs) continue
+    await nextTask()
+    sinceMs = performance.now()
   }
+}
+
+/** What has been read resolves at once, before the page can draw; a message is a task of its own. */
+function nextTask(): Promise<void> {
+  return new Promise(resolve => {
+    const { port1, port2 } = new MessageChannel()
+    port1.onmessage = () => {
+      port1.close()
+      resolve()
+    }
+    port2.postMessage(null)
+  })
 }
 
 function wait(ms: number, signal: AbortSignal): Promise<void> {

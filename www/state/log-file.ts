@@ -1,0 +1,389 @@
+import type { LogWindow } from '../../lib/model/log-source.js'
+import { Refused } from '../server/client.js'
+import type { LogCalls } from '../server/log-calls.js'
+import { followEvents } from '../server/sse.js'
+import type { ServerEvent } from '../server/sse.js'
+import { numberWords, t } from '../words/t.js'
+import { pauseMs } from './connection.js'
+import type { ConnectionState } from './connection.js'
+import { createHeldLines } from './held-lines.js'
+import type { HeldLimits, LinePart } from './held-lines.js'
+import { timeOfLine } from './line-time.js'
+import { Announcer } from './log-text.js'
+import type { LogLine, LogText } from './log-text.js'
+import { findTime } from './time-search.js'
+
+/*
+ * A log file on the server, of which a part is held here: windows of whole lines, by byte (§4.9 `range`), and what is
+ * written meanwhile (§6.3). Each event of the stream tells up to which byte it tells; so does each window.
+ *
+ *   at the end     what the stream tells is appended, when it begins where the lines that are held end
+ *   behind         it does not (the connection broke, the last line was unfinished): windows are read up to there
+ *   elsewhere      the reader is paging; the stream only counts
+ *   rotated        bytes mean another file from now on; lines of the old one stay, and cannot be paged back to
+ */
+
+export type LogFileState = 'loading' | 'open' | 'missing' | 'binary' | 'failed'
+
+export interface LogFileNeeds {
+  id: string
+  calls: Pick<LogCalls, 'range' | 'stream'>
+  onConnection: (state: ConnectionState) => void
+  signal: AbortSignal
+  limits?: HeldLimits
+}
+
+const windowBytes = 256 * 1024
+const seekBytes = 32 * 1024
+/** What was written while the connection was lost is read up to this; more is shown by its end. */
+const maxMissedBytes = 16 * 1024 * 1024
+const failurePauseMs = 2000
+
+export class LogFile extends Announcer implements LogText {
+  readonly #needs: LogFileNeeds
+  readonly #held
+  #state: LogFileState = 'loading'
+  /** What the server says stands in the way. */
+  #problem: string | null = null
+  #size = 0
+  #epoch = 0
+  #arrived = 0
+  #isAtEnd = true
+  /** Which file it is, and up to where the stream has told it. */
+  #file: string | null = null
+  #told = 0
+  #lastId = ''
+  #isUnfinished = false
+  #isRotating = false
+  #isCatchingUp = false
+  #isPaging = false
+  #notBeforeMs = 0
+
+  constructor(needs: LogFileNeeds) {
+    super()
+    this.#needs = needs
+    this.#held = createHeldLines(needs.limits)
+  }
+
+  get lines(): readonly LogLine[] {
+    return this.#held.lines
+  }
+
+  get firstNumber(): number {
+    return this.#held.firstNumber
+  }
+
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  get arrivedLines(): number {
+    return this.#arrived
+  }
+
+  get isAtEnd(): boolean {
+    return this.#isAtEnd
+  }
+
+  get head(): LogText['head'] {
+    const { start } = this.#held
+    if (start === null) return this.#held.firstNumber > 0 ? 'dropped' : 'start'
+    return start > 0 ? 'more' : 'start'
+  }
+
+  get state(): LogFileState {
+    return this.#state
+  }
+
+  get problem(): string | null {
+    return this.#problem
+  }
+
+  /** Bytes, as far as it is known. */
+  get size(): number {
+    return Math.max(this.#size, this.#told, this.#held.end ?? 0)
+  }
+
+  /** About where a line stands. */
+  offsetOf(number: number): number | null {
+    return this.#held.offsetOf(number)
+  }
+
+  /** Shows the end, or the place at an offset, and follows until the signal is aborted. */
+  async open({ at = null }: { at?: number | null } = {}): Promise<void> {
+    try {
+      if (at === null) this.#showEnd(await this.#read({ direction: 'tail' }))
+      else await this.jump(at)
+    } catch (error) {
+      this.#failed(error)
+      if (this.#state === 'failed') return
+    }
+    if (this.#needs.signal.aborted) return
+    await this.#follow()
+  }
+
+  /** Shows the place of a line that begins at an offset; gives its number. */
+  async jump(offset: number): Promise<number> {
+    const after = await this.#read({ direction: 'forward', offset })
+    const before = after.startOffset === 0 ? null : await this.#read({ direction: 'backward', offset: after.startOffset })
+    this.#replace()
+    if (before !== null) this.#held.append(partOf(before))
+    this.#held.append(partOf(after))
+    this.#note(after)
+    this.#isAtEnd = !after.truncatedTail && after.endOffset >= this.#told
+    this.#isUnfinished = mayBeUnfinished(after)
+    if (this.#isAtEnd) void this.#catchUp()
+    this.announce()
+    return this.#held.firstNumber + (before === null ? 0 : partOf(before).lines.length)
+  }
+
+  async seek(atMs: number): Promise<number | null> {
+    const nowMs = Date.now()
+    const found = await findTime({
+      sizeBytes: this.size,
+      atMs,
+      read: offset => this.#read({ direction: 'forward', offset }, seekBytes),
+      timeOf: line => timeOfLine(line, nowMs)
+    })
+    return found === null ? null : (await this.jump(found.offset)) + found.line
+  }
+
+  reach(edge: 'start' | 'end'): void {
+    if (!this.#isPaging && performance.now() >= this.#notBeforeMs) void this.#page(edge)
+  }
+
+  toEnd(): void {
+    if (this.#isAtEnd) return
+    void this.#read({ direction: 'tail' }).then(window => this.#showEnd(window), error => this.#failed(error))
+  }
+
+  toStart(): void {
+    void this.jump(0).catch(error => this.#failed(error))
+  }
+
+  #read(query: { direction: 'forward' | 'backward' | 'tail'; offset?: number }, size = windowBytes): Promise<LogWindow> {
+    return this.#needs.calls.range(this.#needs.id, { ...query, size }, this.#needs.signal)
+  }
+
+  #replace(): void {
+    this.#held.clear()
+    this.#epoch++
+  }
+
+  #showEnd(window: LogWindow): void {
+    this.#replace()
+    this.#held.append(partOf(window))
+    this.#note(window)
+    this.#isUnfinished = mayBeUnfinished(window)
+    this.#isAtEnd = true
+    this.announce()
+    void this.#catchUp()
+  }
+
+  #note({ fileSize, binary }: LogWindow): void {
+    this.#size = fileSize
+    this.#problem = null
+    this.#state = binary && this.#held.lines.every(({ isNote }) => isNote === true) ? 'binary' : 'open'
+  }
+
+  #failed(error: unknown): void {
+    if (this.#needs.signal.aborted) return
+    this.#problem = error instanceof Error ? error.message : String(error)
+    if (error instanceof Refused) this.#state = error.code === 'file_missing' ? 'missing' : 'failed'
+    this.announce()
+  }
+
+  async #page(edge: 'start' | 'end'): Promise<void> {
+    const { start, end } = this.#held
+    const offset = edge === 'start' ? start : end
+    if (offset === null || (edge === 'start' && offset === 0)) return
+    this.#isPaging = true
+    const epoch = this.#epoch
+    try {
+      const window = await this.#read({ direction: edge === 'start' ? 'backward' : 'forward', offset })
+      if (epoch !== this.#epoch) return
+      if (edge === 'start') this.#takeBefore(window, offset)
+      else this.#takeAfter(window, offset)
+      this.#size = window.fileSize
+    } catch (error) {
+      this.#notBeforeMs = performance.now() + failurePauseMs
+      if (error instanceof Refused) this.#failed(error)
+    } finally {
+      this.#isPaging = false
+      this.announce()
+    }
+  }
+
+  #takeBefore(window: LogWindow, offset: number): void {
+    // A window that does not end where the lines begin is one of a file that was written anew.
+    if (window.endOffset !== offset || window.startOffset === offset) {
+      this.#held.forgetBytes()
+      return
+    }
+    this.#held.prepend(partOf(window))
+    const { end } = this.#held
+    this.#held.trim('tail')
+    if (this.#held.end !== end) this.#isAtEnd = false
+  }
+
+  #takeAfter(window: LogWindow, offset: number): void {
+    this.#add(window, offset)
+    this.#held.trim('head')
+    if (window.truncatedTail || (this.#held.end ?? 0) < this.#told) return
+    this.#isAtEnd = true
+    this.#isUnfinished = mayBeUnfinished(window)
+  }
+
+  /** Takes a window that was asked for at `end`: one that begins before it begins with a line that was unfinished. */
+  #add(window: LogWindow, end: number): number {
+    const { startOffset, endOffset } = window
+    const isAgain = startOffset < end
+    if (isAgain) this.#held.dropLast(startOffset)
+    const part = partOf(window)
+    this.#held.append({ ...part, bytes: { start: startOffset, end: endOffset } })
+    this.#isUnfinished = mayBeUnfinished(window)
+    return part.lines.length - (isAgain ? 1 : 0)
+  }
+
+  async #follow(): Promise<void> {
+    const { id, calls, signal, onConnection } = this.#needs
+    try {
+      await followEvents({
+        open: (_lastId, signal) => calls.stream(id, signal),
+        onEvent: event => this.#event(event),
+        onConnection,
+        isFinal: error => error instanceof Refused,
+        signal
+      })
+    } catch (error) {
+      this.#failed(error)
+    }
+  }
+
+  #event({ event, data, id }: ServerEvent): 'more' {
+    if (event === 'snapshot') this.#snapshot(id, JSON.parse(data) as { lines: string[]; size: number; binary: boolean })
+    else if (event === 'lines') this.#lines(id, (JSON.parse(data) as { lines: string[] }).lines)
+    else if (event === 'rotated') this.#rotated((JSON.parse(data) as { at: string }).at)
+    else if (event === 'error') {
+      this.#problem = (JSON.parse(data) as { message: string }).message
+      if (this.#state === 'loading') this.#state = 'missing'
+    }
+    this.announce()
+    return 'more'
+  }
+
+  #snapshot(id: string, { lines, size, binary }: { lines: string[]; size: number; binary: boolean }): void {
+    const { offset, file } = placeOf(id)
+    const shown = this.#isAtEnd ? (this.#held.end ?? 0) : 0
+    const isSame = (this.#file === null || this.#file === file) && offset >= Math.max(this.#told, shown)
+    this.#lastId = id
+    this.#file = file
+    this.#size = size
+    this.#problem = null
+    if (binary) this.#state = 'binary'
+    else if (this.#state !== 'open') this.#state = 'open'
+    if (this.#isRotating) {
+      this.#isRotating = false
+      this.#told = offset
+      this.#arrive(lines, { start: lines.length === 0 ? offset : 0, end: offset })
+      return
+    }
+    if (!isSame) this.#beginNewFile(t('The file was rotated meanwhile'))
+    this.#told = offset
+    if (!this.#isAtEnd) return
+    if (offset - (this.#held.end ?? 0) <= maxMissedBytes) return void this.#catchUp()
+    this.#isAtEnd = false
+    this.toEnd()
+  }
+
+  #lines(id: string, lines: string[]): void {
+    // A line of the file that had the name before, whose writer goes on: it has no place in this one.
+    if (id === this.#lastId) return this.#arrive(lines, null)
+    this.#lastId = id
+    const { offset } = placeOf(id)
+    const from = this.#told
+    this.#told = offset
+    if (!this.#isAtEnd) this.#arrived += lines.length
+    else if (this.#held.end === from && !this.#isUnfinished && !this.#isCatchingUp) {
+      this.#arrive(lines, { start: from, end: offset })
+    } else {
+      void this.#catchUp()
+    }
+  }
+
+  #arrive(lines: string[], bytes: LinePart['bytes']): void {
+    this.#arrived += lines.length
+    if (!this.#isAtEnd) return
+    this.#held.append({ lines: lines.map(lineOf), bytes })
+    this.#held.trim('head')
+  }
+
+  #rotated(at: string): void {
+    this.#isRotating = true
+    const time = new Date(at).toLocaleTimeString()
+    this.#beginNewFile(t('The file was rotated at {time}', { time }))
+  }
+
+  #beginNewFile(words: string): void {
+    this.#held.forgetBytes()
+    this.#isUnfinished = false
+    this.#told = 0
+    if (this.#isAtEnd) this.#held.append({ lines: [{ at: '', text: words, isNote: true }], bytes: { start: 0, end: 0 } })
+  }
+
+  /** Reads from where the lines end up to where the stream is, or what finishes the last line. */
+  async #catchUp(): Promise<void> {
+    if (this.#isCatchingUp || !this.#isAtEnd) return
+    this.#isCatchingUp = true
+    const { signal } = this.#needs
+    try {
+      for (let attempt = 0; !signal.aborted && this.#isAtEnd; ) {
+        const end = this.#held.end ?? 0
+        const epoch = this.#epoch
+        const file = this.#file
+        if (end >= this.#told) break
+        try {
+          const window = await this.#read({ direction: 'forward', offset: end })
+          if (file !== this.#file || epoch !== this.#epoch || end !== (this.#held.end ?? 0)) continue
+          // Shorter than what is held: another file, of which the stream will tell.
+          if (window.endOffset <= end) break
+          this.#arrived += this.#add(window, end)
+          this.#held.trim('head')
+          attempt = 0
+          this.announce()
+        } catch (error) {
+          if (signal.aborted || error instanceof Refused) break
+          await new Promise(resolve => setTimeout(resolve, pauseMs(attempt++, Math.random)))
+        }
+      }
+    } finally {
+      this.#isCatchingUp = false
+    }
+  }
+}
+
+const lineOf = (text: string): LogLine => ({ at: '', text })
+
+/** Bytes that are no text are said to be there. */
+function partOf({ lines, binary, startOffset, endOffset }: LogWindow): LinePart {
+  const bytes = { start: startOffset, end: endOffset }
+  if (!binary) return { lines: lines.map(lineOf), bytes }
+  const text = t('{count} bytes that are no text', { count: numberWords(endOffset - startOffset) })
+  return { lines: [{ at: '', text, isNote: true }], bytes }
+}
+
+function placeOf(id: string): { offset: number; file: string } {
+  const at = id.indexOf('@')
+  return { offset: Number(id.slice(0, at)), file: id.slice(at + 1) }
+}
+
+/**
+ * Whether a window may end within a line: it ends with the file, and its lines with a newline each do not fill it. Where
+ * line ends are longer or bytes were broken that cannot be told from here, and the line is asked for once more.
+ */
+function mayBeUnfinished({ lines, startOffset, endOffset, truncatedTail }: LogWindow): boolean {
+  if (truncatedTail || lines.length === 0) return false
+  const encoder = new TextEncoder()
+  const bytes = lines.reduce((sum, line) => sum + encoder.encode(line).length + 1, 0)
+  return bytes !== endOffset - startOffset
+}
