@@ -280,8 +280,8 @@ export class LogFile extends Announcer implements LogText {
     this.#file = file
     this.#size = size
     this.#problem = null
-    if (binary) this.#state = 'binary'
-    else if (this.#state !== 'open') this.#state = 'open'
+    // Without lines nothing is known of what they are: the window has told that.
+    if (binary || this.#state !== 'binary' || this.#isRotating) this.#state = binary ? 'binary' : 'open'
     if (this.#isRotating) {
       this.#isRotating = false
       this.#told = offset
