@@ -44,6 +44,8 @@ interface Child {
   remove(): void
   /** Moves everything of this place in front of `before`. */
   move(before: Node): void
+  /** The first node of this place; its marker where it is empty. */
+  first(): ChildNode
 }
 
 /** A template that is on the page. */
@@ -59,7 +61,7 @@ function createChild(marker: ChildNode): Child {
   let roots: Root[] = []
   let shown: unknown
   let instance: Instance | undefined
-  let list: Map<string, { child: Child; marker: ChildNode }> | undefined
+  let list: Map<string, Entry> | undefined
 
   const clear = (): void => {
     for (const root of roots) {
@@ -95,11 +97,9 @@ function createChild(marker: ChildNode): Child {
     list = new Map()
     for (const [index, value] of values.entries()) {
       const key = isTemplate(value) && value.key !== undefined ? value.key : `#${index}`
-      const place = new Comment()
       const known = before.get(key)
       before.delete(key)
-      list.set(key, known ?? { child: createChild(place), marker: place })
-      if (known === undefined) marker.before(place)
+      list.set(key, known ?? createEntry())
     }
     for (const gone of before.values()) {
       gone.child.remove()
@@ -143,22 +143,39 @@ function createChild(marker: ChildNode): Child {
         entry.child.move(before)
         before.parentNode?.insertBefore(entry.marker, before)
       }
+    },
+    first() {
+      const [root] = roots
+      if (root !== undefined) return root.child?.first() ?? root.node
+      const [entry] = list?.values() ?? []
+      return entry?.child.first() ?? marker
     }
   }
 }
 
-/** Walks from the end, and moves only what does not already stand in its place: an element that moves is torn out. */
-function placeInOrder(entries: Array<{ child: Child; marker: ChildNode }>, end: ChildNode): void {
-  const wanted = entries.map(entry => entry.marker)
-  const markers = new Set<ChildNode>(wanted)
-  let actual: ChildNode[] | undefined
-  for (let node = end.previousSibling; node !== null && markers.size > 0; node = node.previousSibling) {
-    if (markers.delete(node)) (actual ??= []).unshift(node)
-  }
-  if (actual?.length === wanted.length && actual.every((node, index) => node === wanted[index])) return
-  for (const entry of entries) {
-    end.before(entry.marker)
-    entry.child.move(entry.marker)
+/** One value of a list. */
+interface Entry {
+  child: Child
+  marker: ChildNode
+}
+
+function createEntry(): Entry {
+  const marker = new Comment()
+  return { child: createChild(marker), marker }
+}
+
+/**
+ * Walks from the end, and moves only what does not already stand in front of what follows it: an element that moves is
+ * torn out, and loses the focus. So rows that come before others, or between them, move none.
+ */
+function placeInOrder(entries: readonly Entry[], end: ChildNode): void {
+  let next = end
+  for (const { child, marker } of [...entries].reverse()) {
+    if (marker.nextSibling !== next) {
+      next.before(marker)
+      child.move(marker)
+    }
+    next = child.first()
   }
 }
 
