@@ -51,6 +51,9 @@ const rows: PageRow[] = [
   row('projects', 'projects', 'projects', () => import('./pages/projects.js')),
   row('projects/:id', 'projects', 'project', () => import('./pages/project.js')),
   row('projects/:id/settings', 'projects', 'project', () => import('./pages/project.js')),
+  row('projects/:id/logs', 'projects', 'project-logs', () => import('./pages/project-logs.js')),
+  row('projects/:id/logs/:sourceId', 'projects', 'project-logs', () => import('./pages/project-logs.js')),
+  row('logs', 'logs', 'logs', () => import('./pages/logs.js')),
   row('deployments', 'deployments', 'deployments', () => import('./pages/deployments.js')),
   row('deployments/:id', 'deployments', 'deployment', () => import('./pages/deployment.js'))
 ]

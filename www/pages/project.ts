@@ -3,7 +3,7 @@ import type { DeploymentPage } from '../server/calls.js'
 import { css } from '../dom/css.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { tabLinks } from '../elements/room-tabs.js'
+import { projectTabs } from '../elements/project-tabs.js'
 import { loaded, staleLine } from '../elements/states.js'
 import { SvcCopy } from '../elements/svc-copy.js'
 import { SvcDeployments } from '../elements/svc-deployments.js'
@@ -15,7 +15,6 @@ import { SvcStatus } from '../elements/svc-status.js'
 import { SvcSpan, SvcTime } from '../elements/svc-time.js'
 import { SvcUpload } from '../elements/svc-upload.js'
 import type { Resource } from '../state/resource.js'
-import { t } from '../words/t.js'
 import { Page } from './page.js'
 
 const refreshMs = 4000
@@ -75,10 +74,7 @@ export class ProjectPage extends Page {
           ${project.description === '' ? null : html`<p class="muted anywhere">${project.description}</p>`}
         </div>
       </div>
-      ${tabLinks(t('Project'), [
-        { address, words: 'Deployments' },
-        { address: `${address}/settings`, words: 'Settings' }
-      ], this.#isSettings ? `${address}/settings` : address)}
+      ${projectTabs(project.id, this.#isSettings ? 'settings' : '')}
       ${staleLine(this.#project)}
       ${this.#isSettings ? this.#settings(project) : this.#deploy(project)}`
   }

@@ -20,8 +20,13 @@ export interface EventReader {
   push(text: string): void
 }
 
-/** The parser of §9.2.6: text in, cut anywhere; whole events out. What is not ended by an empty line is dropped. */
-export function createEventReader(onEvent: (event: ServerEvent) => void): EventReader {
+/**
+ * The parser of §9.2.6: text in, cut anywhere; whole events out, and comments to those who ask. What is not ended by an
+ * empty line is dropped.
+ */
+export function createEventReader(
+  onEvent: (event: ServerEvent) => void, onComment?: (text: string) => void
+): EventReader {
   let event = ''
   let data: string[] = []
   let id = ''
@@ -35,6 +40,7 @@ export function createEventReader(onEvent: (event: ServerEvent) => void): EventR
     line => {
       if (line === '') return dispatch()
       const colon = line.indexOf(':')
+      if (colon === 0) return onComment?.(line.slice(1))
       const field = colon === -1 ? line : line.slice(0, colon)
       const rest = colon === -1 ? '' : line.slice(colon + 1)
       const value = rest.startsWith(' ') ? rest.slice(1) : rest
@@ -98,6 +104,17 @@ export async function followEvents({ open, onEvent, onConnection, isFinal, signa
     onConnection?.('lost')
     await wait(pauseMs(attempt++, Math.random), signal)
   }
+}
+
+/** Reads one stream to its end, whatever becomes of it. */
+export async function readEvents(
+  response: Response, onEvent: (event: ServerEvent) => void, onComment?: (text: string) => void
+): Promise<void> {
+  const reader = createEventReader(onEvent, onComment)
+  await eachText(response, text => {
+    reader.push(text)
+    return 'more'
+  })
 }
 
 /** Of a burst that is there already, so much at a time; then the page may draw. */

@@ -1,0 +1,102 @@
+import t from 'tap'
+import { createOutput } from '../../../www/state/output.js'
+import { Announcer } from '../../../www/state/log-text.js'
+import type { LogLine, LogText } from '../../../www/state/log-text.js'
+import { MergedLog } from '../../../www/state/merged-log.js'
+
+const at = (second: number, words: string): string => `${new Date(1e12 + second * 1000).toISOString()} ${words}`
+const line = (text: string): LogLine => ({ at: '', text })
+const words = (log: LogText): string => log.lines.map(({ text }) => text.split(' ').at(-1)).join(' ')
+
+/** A log of which only the end is held, and the rest comes when it is wanted. */
+class PagedLog extends Announcer implements LogText {
+  readonly epoch = 0
+  readonly isAtEnd = true
+  arrivedLines = 0
+  firstNumber: number
+  lines: LogLine[]
+  readonly #all: string[]
+
+  constructor(all: string[], held: number) {
+    super()
+    this.#all = all
+    this.firstNumber = all.length - held
+    this.lines = all.slice(-held).map(line)
+  }
+
+  get head(): LogText['head'] {
+    return this.firstNumber > 0 ? 'more' : 'start'
+  }
+
+  reach(): void {
+    const first = Math.max(0, this.firstNumber - 2)
+    this.lines = [...this.#all.slice(first, this.firstNumber).map(line), ...this.lines]
+    this.firstNumber = first
+    this.announce()
+  }
+
+  async seek(): Promise<null> {
+    return null
+  }
+}
+
+function merged(t: { teardown(work: () => void): void }, parts: LogText[]): MergedLog {
+  const life = new AbortController()
+  t.teardown(() => life.abort())
+  return new MergedLog({ parts, signal: life.signal, holdMs: 20 })
+}
+
+const changed = (log: LogText): Promise<unknown> => new Promise(resolve => log.addEventListener('change', resolve, { once: true }))
+
+t.test('lines of several logs stand in the order of their times, each with its log', async t => {
+  const parts = [createOutput(), createOutput()]
+  for (const [part, second, name] of [[0, 1, 'a1'], [0, 4, 'a4'], [1, 2, 'b2'], [1, 3, 'b3']] as const) {
+    parts[part]?.append(line(at(second, name)) as { at: string; text: string })
+  }
+  const log = merged(t, parts)
+  t.equal(words(log), 'a1 b2 b3 a4')
+  t.same(log.lines.map(({ source }) => source), [0, 1, 1, 0])
+})
+
+t.test('a line without a time stays with the one before it', async t => {
+  const parts = [createOutput(), createOutput()]
+  for (const text of [at(1, 'a1'), '  at frame a1+', at(3, 'a3')]) parts[0]?.append({ at: '', text })
+  parts[1]?.append({ at: '', text: at(2, 'b2') })
+  t.equal(words(merged(t, parts)), 'a1 a1+ b2 a3')
+})
+
+t.test('new lines wait for older ones of the others', async t => {
+  const parts = [createOutput(), createOutput()]
+  for (const part of parts) part.append({ at: '', text: at(0, 'begin') })
+  const log = merged(t, parts)
+  await changed(log)
+  parts[0]?.append({ at: '', text: at(9, 'a9') })
+  await Promise.resolve()
+  parts[1]?.append({ at: '', text: at(8, 'b8') })
+  while (log.arrivedLines < 2) await changed(log)
+  t.equal(words(log), 'begin begin b8 a9')
+  t.equal(log.arrivedLines, 2)
+})
+
+t.test('the past begins where every log has lines, and comes when it is wanted; numbers stay', async t => {
+  const a = Array.from({ length: 10 }, (_, index) => at(index * 10, `a${index}`))
+  const b = Array.from({ length: 10 }, (_, index) => at(index * 10 + 5, `b${index}`))
+  const log = merged(t, [new PagedLog(a, 2), new PagedLog(b, 6)])
+  t.equal(words(log), 'a8 b8 a9 b9')
+  const first = log.lines[0]
+  while (log.head === 'more') {
+    log.reach('start')
+    await changed(log)
+  }
+  t.equal(words(log), a.map((_, index) => `a${index} b${index}`).join(' '))
+  t.equal(log.lines[0 - log.firstNumber], first, 'number 0 is what it was')
+  t.equal(await log.seek(1e12 + 51_000), log.firstNumber + 11)
+  t.equal(await log.seek(1e13), null)
+})
+
+t.test('a time that is not held yet is paged to', async t => {
+  const a = Array.from({ length: 40 }, (_, index) => at(index * 10, `a${index}`))
+  const log = merged(t, [new PagedLog(a, 2), new PagedLog([at(1000, 'b')], 1)])
+  const found = await log.seek(1e12 + 200_000)
+  t.equal(log.lines[(found as number) - log.firstNumber]?.text, a[20])
+})

@@ -1,0 +1,243 @@
+import type { LogHit } from '../../lib/model/log-source.js'
+import { css } from '../dom/css.js'
+import { SvcElement } from '../dom/element.js'
+import { html, keyed } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import type { LogSearch, Sought } from '../state/log-search.js'
+import { patternOf } from '../state/log-search.js'
+import { stripAnsi } from './ansi.js'
+import { errorLine } from './field.js'
+import { icon } from './icon.js'
+import { hitsIn } from './log-pieces.js'
+import { sizeWords } from './words.js'
+import { countWords, t } from '../words/t.js'
+
+/** The reader searches for this; for an empty text: no longer. */
+export class LogSoughtEvent extends Event {
+  readonly sought: Sought
+
+  constructor(sought: Sought) {
+    super('logsought', { bubbles: true })
+    this.sought = sought
+  }
+}
+
+/** The reader goes to a hit. */
+export class LogHitEvent extends Event {
+  readonly hit: LogHit
+
+  constructor(hit: LogHit) {
+    super('loghit', { bubbles: true })
+    this.hit = hit
+  }
+}
+
+declare global {
+  interface HTMLElementEventMap {
+    logsought: LogSoughtEvent
+    loghit: LogHitEvent
+  }
+}
+
+/** Shown at once, and each time that more are wanted. */
+const shownHits = 100
+const shownCharacters = 240
+
+/**
+ * Searches a log file: the question, and the hits as they come. Property `search`: the one that runs or ran, or null.
+ * Events `logsought`, `loghit`. Keys: Enter searches; in the hits up and down move.
+ */
+export class SvcLogSearch extends SvcElement {
+  static override sheet = css`
+    svc-log-search {
+      display: grid;
+      grid-template: auto minmax(0, 1fr) / minmax(0, 1fr);
+      min-height: 0;
+
+      form { display: grid; gap: 8px; padding: 12px; border-bottom: 1px solid var(--line); }
+      form > div { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 12px; }
+      form .field-line { flex-wrap: nowrap; gap: 8px; }
+      form .check { min-height: 24px; font-size: var(--size-13); gap: 6px; }
+      form p { flex: 1; min-width: 120px; font-size: var(--size-13); }
+      progress { width: 100%; height: 4px; accent-color: var(--accent); }
+
+      .hits { overflow-y: auto; min-height: 0; overscroll-behavior: contain; }
+      .hits li + li { border-top: 1px solid var(--line); }
+      .hits button {
+        display: grid;
+        justify-items: start;
+        gap: 0;
+        width: 100%;
+        min-height: 0;
+        padding: 8px 12px;
+        border: 0;
+        border-radius: 0;
+        background: none;
+        color: var(--muted);
+        font: var(--size-12) / 1.4 var(--mono);
+        text-align: left;
+        white-space: pre-wrap;
+        overflow-wrap: anywhere;
+      }
+      .hits button:focus-visible { outline-offset: -2px; }
+      .hits button[aria-current] { background: var(--accent-quiet); box-shadow: inset 3px 0 var(--accent); }
+      .hits b { color: var(--log-text); font-weight: 400; }
+      .hits mark { background: var(--warning-quiet); color: inherit; box-shadow: 0 1px var(--warning); }
+      .hits .more { color: var(--accent); font-family: var(--sans); }
+    }
+  `
+
+  #search: LogSearch | null = null
+  #detach = new AbortController()
+  #shown = shownHits
+  #current: LogHit | null = null
+
+  get search(): LogSearch | null {
+    return this.#search
+  }
+
+  set search(search: LogSearch | null) {
+    if (search === this.#search) return
+    this.#detach.abort()
+    this.#detach = new AbortController()
+    this.#search = search
+    this.#shown = shownHits
+    this.#current = null
+    search?.addEventListener('change', () => this.update(), { signal: this.#detach.signal })
+    this.update()
+  }
+
+  /** The next hit, or the one before. */
+  step(by: 1 | -1): void {
+    const hits = this.#search?.hits ?? []
+    if (hits.length === 0) return
+    const at = this.#current === null ? (by === 1 ? -1 : 0) : hits.indexOf(this.#current)
+    this.#choose(hits[(at + by + hits.length) % hits.length] as LogHit)
+  }
+
+  protected override view(): Template {
+    const search = this.#search
+    const sought = search?.sought
+    const check = (name: string, words: string, isOn: boolean): Template => html`
+      <label class="check"><input type="checkbox" name="${name}" .checked="${isOn}">${words}</label>`
+    return html`
+      <form role="search" @submit="${(event: Event) => this.#ask(event)}">
+        <div class="field-line">
+          <input type="search" name="q" aria-label="${t('Search the whole file')}" placeholder="${t('Search the whole file')}"
+            autocomplete="off" autocapitalize="off" spellcheck="false" .value="${sought?.q ?? ''}">
+          <button class="primary">${t('Search')}</button>
+        </div>
+        <div>
+          ${check('regex', t('Regular expression'), sought?.isRegex ?? false)}
+          ${check('cased', t('Match case'), sought !== undefined && !sought.ignoresCase)}
+        </div>
+        ${search === null ? null : this.#status(search)}
+      </form>
+      <div class="hits">
+        ${search === null
+          ? null
+          : html`
+            <ol aria-label="${t('Hits')}" @keydown="${(event: Event) => this.#key(event as KeyboardEvent)}">
+              ${search.hits.slice(0, this.#shown).map(hit => keyed(String(hit.offset), this.#hit(hit, search.sought)))}
+            </ol>
+            ${search.hits.length > this.#shown
+              ? html`<button type="button" class="more" @click="${() => this.#more()}">${t('More hits')}</button>`
+              : null}`}
+      </div>`
+  }
+
+  protected override rendered(): void {
+    const { progress, state } = this.#search ?? {}
+    const bar = this.querySelector('progress')
+    if (bar === null || state !== 'running') return
+    if (progress === null || progress === undefined) bar.removeAttribute('value')
+    else bar.value = progress.done / Math.max(1, progress.all)
+  }
+
+  #status(search: LogSearch): Template {
+    const { state, hits, progress, problem } = search
+    const count = countWords(hits.length, 'hit')
+    const words = {
+      running: progress === null
+        ? count
+        : t('{hits} in {done} of {all}', { hits: count, done: sizeWords(progress.done), all: sizeWords(progress.all) }),
+      done: hits.length === 0 ? t('Not found in this file.') : count,
+      cut: t('The first {hits}; there are more.', { hits: count }),
+      cancelled: t('{hits}, then it was stopped.', { hits: count }),
+      failed: count
+    }[state]
+    return html`
+      <div>
+        <p class="muted number" role="status">${words}</p>
+        ${state === 'running'
+          ? html`<button type="button" @click="${() => search.cancel()}">${t('Stop')}</button>`
+          : hits.length === 0
+            ? null
+            : html`
+              <button type="button" class="quiet" title="${t('Previous hit')}" @click="${() => this.step(-1)}">
+                ${icon('up')}<span class="unseen">${t('Previous hit')}</span>
+              </button>
+              <button type="button" class="quiet" title="${t('Next hit')}" @click="${() => this.step(1)}">
+                ${icon('down')}<span class="unseen">${t('Next hit')}</span>
+              </button>`}
+      </div>
+      ${state === 'running' ? html`<progress max="1" aria-label="${t('Searching')}"></progress>` : null}
+      ${errorLine(state === 'failed' ? problem : null)}`
+  }
+
+  #hit(hit: LogHit, sought: Sought): Template {
+    const around = (lines: readonly string[]): string => lines.map(line => `${short(stripAnsi(line))}\n`).join('')
+    return html`
+      <li>
+        <button type="button" aria-current="${hit === this.#current ? 'true' : null}" @click="${() => this.#choose(hit)}">
+          <span>${around(hit.before)}<b>${marked(stripAnsi(hit.text), sought)}</b>${hit.after.length === 0 ? null : `\n${around(hit.after).trimEnd()}`}</span>
+        </button>
+      </li>`
+  }
+
+  #ask(event: Event): void {
+    event.preventDefault()
+    const form = new FormData(event.currentTarget as HTMLFormElement)
+    const q = String(form.get('q') ?? '')
+    this.dispatchEvent(new LogSoughtEvent({ q, isRegex: form.has('regex'), ignoresCase: !form.has('cased') }))
+  }
+
+  #choose(hit: LogHit): void {
+    this.#current = hit
+    const at = this.#search?.hits.indexOf(hit) ?? 0
+    this.#shown = Math.max(this.#shown, at + 1)
+    this.update()
+    this.dispatchEvent(new LogHitEvent(hit))
+  }
+
+  #more(): void {
+    this.#shown += shownHits
+    this.update()
+  }
+
+  #key(event: KeyboardEvent): void {
+    const buttons = [...this.querySelectorAll<HTMLElement>('.hits li button')]
+    const at = buttons.indexOf(document.activeElement as HTMLElement)
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1 }[event.key]
+    if (to === undefined) return
+    event.preventDefault()
+    buttons[Math.max(0, Math.min(buttons.length - 1, to))]?.focus()
+  }
+}
+
+const short = (text: string): string => (text.length > shownCharacters ? `${text.slice(0, shownCharacters)}…` : text)
+
+/** A hit far to the right is moved into sight. */
+function marked(text: string, sought: Sought): unknown[] {
+  const pattern = patternOf(sought)
+  const first = pattern === null ? undefined : hitsIn(text, pattern)[0]
+  const from = first === undefined ? 0 : Math.max(0, first.to - shownCharacters + 40)
+  const shown = `${from > 0 ? '…' : ''}${short(text.slice(from))}`
+  const parts: unknown[] = []
+  let at = 0
+  for (const { from, to } of pattern === null ? [] : hitsIn(shown, pattern)) {
+    parts.push(shown.slice(at, from), html`<mark>${shown.slice(from, to)}</mark>`)
+    at = to
+  }
+  return [...parts, shown.slice(at)]
+}

@@ -1,0 +1,82 @@
+import type { LogHit } from '../../lib/model/log-source.js'
+import type { LogCalls, LogSearchQuery } from '../server/log-calls.js'
+import { readEvents } from '../server/sse.js'
+import type { ServerEvent } from '../server/sse.js'
+import { Announcer } from './log-text.js'
+
+/** `cut`: there are more hits than were asked for. */
+export type SearchState = 'running' | 'done' | 'cut' | 'cancelled' | 'failed'
+
+/** What is searched for. */
+export type Sought = Pick<LogSearchQuery, 'q' | 'isRegex' | 'ignoresCase'>
+
+export const maxHits = 1000
+const contextLines = 2
+
+/** A search of a whole file on the server; hits come as they are found. Dispatches `change`. */
+export class LogSearch extends Announcer {
+  readonly sought: Sought
+  readonly hits: LogHit[] = []
+  state: SearchState = 'running'
+  problem: string | null = null
+  /** Bytes that were looked at, and all there are; null: not told yet. */
+  progress: { done: number; all: number } | null = null
+  readonly #stop = new AbortController()
+
+  constructor(sought: Sought) {
+    super()
+    this.sought = sought
+  }
+
+  async run(calls: Pick<LogCalls, 'search'>, sourceId: string): Promise<void> {
+    try {
+      const query = { ...this.sought, maxHits, context: contextLines }
+      const response = await calls.search(sourceId, query, this.#stop.signal)
+      await readEvents(response, event => this.#event(event), text => this.#comment(text))
+      // A stream that just ends was broken on its way.
+      if (this.state === 'running') this.state = 'cancelled'
+    } catch (error) {
+      if (this.state !== 'running') return
+      this.state = this.#stop.signal.aborted ? 'cancelled' : 'failed'
+      this.problem = this.state === 'failed' && error instanceof Error ? error.message : null
+    }
+    this.announce()
+  }
+
+  cancel(): void {
+    if (this.state !== 'running') return
+    this.state = 'cancelled'
+    this.#stop.abort()
+    this.announce()
+  }
+
+  #event({ event, data }: ServerEvent): void {
+    if (event === 'hit') this.hits.push(JSON.parse(data) as LogHit)
+    else if (event === 'truncated') this.state = 'cut'
+    else if (event === 'done' && this.state === 'running') this.state = 'done'
+    else if (event === 'error') {
+      this.state = 'failed'
+      this.problem = (JSON.parse(data) as { message: string }).message
+    }
+    this.announce()
+  }
+
+  #comment(text: string): void {
+    const found = /^progress (\d+)\/(\d+)$/.exec(text.trim())
+    if (found === null) return
+    this.progress = { done: Number(found[1]), all: Number(found[2]) }
+    this.announce()
+  }
+}
+
+/** What marks the sought in lines that are shown; null: nothing to mark, or nothing that this browser can look for. */
+export function patternOf({ q, isRegex, ignoresCase }: Sought): RegExp | null {
+  if (q === '') return null
+  const source = isRegex ? q : q.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
+  const isUnicode = isRegex && /\\[pPu]\{|[\ud800-\udbff]/.test(q)
+  try {
+    return new RegExp(source, `g${ignoresCase ? 'i' : ''}${isUnicode ? 'u' : ''}`)
+  } catch {
+    return null
+  }
+}
