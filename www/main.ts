@@ -90,6 +90,13 @@ function prepareOverlays(): void {
   if (session.token !== null) overlays ??= import('./overlays.js').then(module => module.startOverlays({ app, context, preferences }))
 }
 
+/** What ends elsewhere is told; the module for it comes when there has been time for something to end. */
+function watchDeployments(): void {
+  setTimeout(() => {
+    import('./deployment-watch.js').then(module => module.watchEnded({ app, context }), console.warn)
+  }, 15_000)
+}
+
 /** Asks until there is an answer, whatever it is; every answer opens the connection. */
 async function findAgain(): Promise<void> {
   for (let attempt = 0; connection.state === 'lost'; attempt++) {
@@ -156,6 +163,7 @@ connection.addEventListener('change', () => {
 })
 addEventListener('offline', () => connection.set('lost'))
 session.addEventListener('session', prepareOverlays)
+watchDeployments()
 prepareOverlays()
 app.addEventListener('overlay', event => void overlays?.then(({ lay }) => lay(event.overlay)).catch(console.warn))
 session.addEventListener('session', event => {

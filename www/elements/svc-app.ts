@@ -209,7 +209,7 @@ export class SvcApp extends SvcElement {
       this.update()
     }, { signal: this.signal })
     this.addEventListener('notice', event => {
-      this.querySelector<SvcNotices>('svc-notices')?.show(event.text, event.kind)
+      this.querySelector<SvcNotices>('svc-notices')?.show(event)
     }, { signal: this.signal })
   }
 

@@ -9,7 +9,7 @@ import { errorLine } from './field.js'
 import { icon } from './icon.js'
 import { NoticeEvent } from './svc-notices.js'
 import { deploymentWords, errorWords, sizeWords } from './words.js'
-import { countWords } from '../words/t.js'
+import { countWords, numberWords, t } from '../words/t.js'
 
 /** A roll-back, or the same archive once more, has begun as a deployment of its own. */
 export class RolledBackEvent extends Event {
@@ -112,7 +112,7 @@ export class SvcDeploymentActions extends SvcElement {
 
   #actions(deployment: Deployment): unknown {
     if (isGoing(deployment)) {
-      return html`<button type="button" class="danger" @click="${() => this.#open('cancel')}">Cancel…</button>`
+      return html`<button type="button" class="danger" @click="${() => this.#open('cancel')}">${t('Cancel…')}</button>`
     }
     const { status, hasArtifact } = deployment
     const again = (source: Deployment, words: string, kind: string | null): Template => html`
@@ -120,11 +120,11 @@ export class SvcDeploymentActions extends SvcElement {
         ${icon('roll-back')}${words}
       </button>`
     return html`
-      <button type="button" @click="${() => this.#open('mark')}">Mark as ${opposite(deployment)}…</button>
-      ${status === 'failed' && hasArtifact ? again(deployment, 'Deploy again…', null) : null}
-      ${status === 'success' && hasArtifact ? again(deployment, 'Roll back to this…', 'primary') : null}
+      <button type="button" @click="${() => this.#open('mark')}">${markWords(deployment, t('Mark as success…'), t('Mark as failed…'))}</button>
+      ${status === 'failed' && hasArtifact ? again(deployment, t('Deploy again…'), null) : null}
+      ${status === 'success' && hasArtifact ? again(deployment, t('Roll back to this…'), 'primary') : null}
       ${status === 'failed' && this.#lastGood !== null
-        ? again(this.#lastGood, 'Roll back to the last good one…', 'primary')
+        ? again(this.#lastGood, t('Roll back to the last good one…'), 'primary')
         : null}`
   }
 
@@ -132,9 +132,9 @@ export class SvcDeploymentActions extends SvcElement {
     const isAgain = this.#rollback?.source.status === 'failed'
     const headings: Record<Dialog, string> = {
       none: '',
-      roll_back: isAgain ? 'Deploy this archive again?' : `Roll ${deployment.projectName} back?`,
-      cancel: 'Cancel this deployment?',
-      mark: `Mark this deployment as ${opposite(deployment)}?`
+      roll_back: isAgain ? t('Deploy this archive again?') : t('Roll {project} back?', { project: deployment.projectName }),
+      cancel: t('Cancel this deployment?'),
+      mark: markWords(deployment, t('Mark this deployment as success?'), t('Mark this deployment as failed?'))
     }
     return html`
       <svc-dialog heading="${headings[this.#dialog]}" .content="${this.#dialogContent(deployment)}"
@@ -148,34 +148,34 @@ export class SvcDeploymentActions extends SvcElement {
         ${words}
         ${errorLine(this.#problem)}
         <div class="actions end">
-          <button type="button" @click="${() => this.#open('none')}">Not now</button>
+          <button type="button" @click="${() => this.#open('none')}">${t('Not now')}</button>
           <button class="${kind}" disabled="${this.#isBusy}">${button}</button>
         </div>
       </form>`
     if (this.#dialog === 'roll_back' && this.#rollback !== null) {
       const { source } = this.#rollback
-      const button = source.status === 'failed' ? 'Deploy again' : 'Roll back'
+      const button = source.status === 'failed' ? t('Deploy again') : t('Roll back')
       return form(rollbackWords(this.#rollback), button, 'primary', () => this.#rollBack(source))
     }
     if (this.#dialog === 'cancel') {
       const words = deployment.status === 'queued'
         ? html`
           <p>
-            It waits for another one of ${deployment.projectName}. It will be recorded as failed, and nothing is
-            changed.
+            ${t('It waits for another one of {project}. It will be recorded as failed, and nothing is changed.', { project: deployment.projectName })}
           </p>`
         : html`
           <p>
-            Its script is stopped with everything it started, and it is recorded as failed. Files that are already in
-            place stay.
+            ${t('Its script is stopped with everything it started, and it is recorded as failed. Files that are already in place stay.')}
           </p>`
-      return form(words, 'Cancel deployment', 'danger primary', () => this.#cancel())
+      return form(words, t('Cancel deployment'), 'danger primary', () => this.#cancel())
     }
     const status = opposite(deployment)
     const words = html`
-      <p>The record says ${deployment.status} and will say ${status}. Nothing on the server is run or changed; the
-      correction is kept in the output and the audit, and a notification is sent.</p>`
-    return form(words, status === 'failed' ? 'Mark as failed' : 'Mark as success', 'primary', () => this.#mark(status))
+      <p>
+        ${status === 'failed' ? t('The record says success and will say failed.') : t('The record says failed and will say success.')}
+        ${t('Nothing on the server is run or changed; the correction is kept in the output and the audit, and a notification is sent.')}
+      </p>`
+    return form(words, status === 'failed' ? t('Mark as failed') : t('Mark as success'), 'primary', () => this.#mark(status))
   }
 
   #open(dialog: Dialog): void {
@@ -233,28 +233,31 @@ export class SvcDeploymentActions extends SvcElement {
 
   async #cancel(): Promise<void> {
     await this.calls.cancel(this.#deployment.id)
-    this.dispatchEvent(new NoticeEvent('The deployment was cancelled'))
+    this.dispatchEvent(new NoticeEvent(t('The deployment was cancelled')))
     this.dispatchEvent(new DeploymentCancelEvent())
   }
 
   async #mark(status: FinalStatus): Promise<void> {
     this.dispatchEvent(new DeploymentMarkEvent(await this.calls.mark(this.#deployment.id, status)))
-    this.dispatchEvent(new NoticeEvent(`Marked as ${status}`))
+    this.dispatchEvent(new NoticeEvent(status === 'failed' ? t('Marked as failed') : t('Marked as success')))
   }
 }
 
 const isGoing = ({ status }: Deployment): boolean => status === 'queued' || status === 'running'
+const markWords = (deployment: Deployment, asSuccess: string, asFailed: string): string =>
+  opposite(deployment) === 'success' ? asSuccess : asFailed
 const opposite = ({ status }: Deployment): FinalStatus => (status === 'failed' ? 'success' : 'failed')
 
 function rollbackWords({ source, inPlace, changes }: Rollback): Template {
   const size = source.archiveBytes === null ? '' : `, ${sizeWords(source.archiveBytes)}`
   return html`
     <p>
-      The archive of “${deploymentWords(source)}” (<svc-time at="${source.startTime}"></svc-time>${size}) is
-      deployed again, with the project's scripts. Files in the directory that are not in it stay.
+      ${t('The archive of “{deployment}”', { deployment: deploymentWords(source) })}
+      (<svc-time at="${source.startTime}"></svc-time>${size})
+      ${t('is deployed again, with the project’s scripts. Files in the directory that are not in it stay.')}
     </p>
     ${inPlace?.id === source.id
-      ? html`<p class="muted">Its files are the ones in place now: they are put there once more.</p>`
+      ? html`<p class="muted">${t('Its files are the ones in place now: they are put there once more.')}</p>`
       : null}
     ${changes === null ? null : changesOf(changes)}`
 }
@@ -264,14 +267,22 @@ function changesOf({ added, changed, removed }: Changes): Template {
   const most = 200
   const files = [...added.map(path => `+ ${path}`), ...changed.map(path => `~ ${path}`)]
   if (files.length === 0) {
-    const rest = removed.length === 0 ? '' : `; ${countWords(removed.length, 'newer file')} will stay`
-    return html`<p class="muted">Against what is in place, no file changes${rest}.</p>`
+    return html`
+      <p class="muted">
+        ${removed.length === 0
+          ? t('Against what is in place, no file changes.')
+          : t('Against what is in place, no file changes; {files} will stay.', { files: countWords(removed.length, 'newer file') })}
+      </p>`
   }
-  const left = removed.length === 0 ? '' : `, ${removed.length} newer left in place`
+  const values = { files: countWords(changed.length, 'file'), added: numberWords(added.length), left: numberWords(removed.length) }
   return html`
     <div class="changes">
-      <p>${countWords(changed.length, 'file')} replaced, ${added.length} brought back${left}:</p>
-      <ul tabindex="0" aria-label="Files that change">${files.slice(0, most).map(file => html`<li>${file}</li>`)}</ul>
-      ${files.length > most ? html`<p class="muted small">and ${files.length - most} more</p>` : null}
+      <p>
+        ${removed.length === 0
+          ? t('{files} replaced, {added} brought back:', values)
+          : t('{files} replaced, {added} brought back, {left} newer left in place:', values)}
+      </p>
+      <ul tabindex="0" aria-label="${t('Files that change')}">${files.slice(0, most).map(file => html`<li>${file}</li>`)}</ul>
+      ${files.length > most ? html`<p class="muted small">${t('and {count} more', { count: numberWords(files.length - most) })}</p>` : null}
     </div>`
 }

@@ -7,16 +7,19 @@ import { icon } from './icon.js'
 import { deploymentWords } from './words.js'
 
 /**
- * Deployments as rows, each a link to its page. Property `items`: newest first. Attribute `single`: they are all of one
- * project, which then goes without saying.
+ * Deployments as rows, each a link to its page. Property `items`: newest first. Attributes `single`: they are all of one
+ * project, which then goes without saying; `long`: there may be thousands, of which only those that are seen are on the
+ * page (who uses it registers `svc-rows`), its `label` then being the list's name.
  */
 export class SvcDeployments extends SvcElement {
-  static readonly observedAttributes = ['single']
+  static readonly observedAttributes = ['single', 'long', 'label']
 
   static override sheet = css`
     svc-deployments {
       display: block;
 
+      svc-rows { --row-px: 45px; }
+      &[long] a { height: 45px; }
       li + li { border-top: 1px solid var(--line); }
 
       a {
@@ -48,6 +51,8 @@ export class SvcDeployments extends SvcElement {
         svc-time { grid-row: 2; }
         svc-span { display: none; }
         a > .icon { grid-row: 1 / 3; grid-column: 3; }
+        svc-rows { --row-px: 69px; }
+        &[long] a { height: 69px; }
       }
     }
   `
@@ -64,23 +69,29 @@ export class SvcDeployments extends SvcElement {
   }
 
   protected override view(): Template {
-    return html`<ul>${this.#items.map(item => keyed(item.id, this.#row(item)))}</ul>`
+    if (!this.hasAttribute('long')) {
+      return html`<ul>${this.#items.map(item => keyed(item.id, html`<li>${this.#link(item, true)}</li>`))}</ul>`
+    }
+    return html`
+      <svc-rows label="${this.getAttribute('label')}" .items="${this.#items}" .key="${idOf}" .row="${this.#row}"></svc-rows>`
   }
 
-  #row(item: Deployment): Template {
+  readonly #row = (item: Deployment, { isCurrent }: { isCurrent: boolean }): Template => this.#link(item, isCurrent)
+
+  #link(item: Deployment, isCurrent: boolean): Template {
     const words = deploymentWords(item)
     const what = this.hasAttribute('single')
       ? html`<b class="cut">${words}</b><code class="cut muted">${item.id.slice(-6)}</code>`
       : html`<b class="cut">${item.projectName}</b><span class="cut muted">${words}</span>`
     return html`
-      <li>
-        <a href="deployments/${item.id}">
-          <svc-status state="${item.status}"></svc-status>
-          <span class="what">${item.triggerSource === 'rollback' ? icon('roll-back') : null}${what}</span>
-          <svc-time at="${item.startTime}"></svc-time>
-          <svc-span from="${item.startTime}" to="${item.endTime}"></svc-span>
-          ${icon('next')}
-        </a>
-      </li>`
+      <a href="deployments/${item.id}" tabindex="${isCurrent ? null : '-1'}">
+        <svc-status state="${item.status}"></svc-status>
+        <span class="what" title="${words}">${item.triggerSource === 'rollback' ? icon('roll-back') : null}${what}</span>
+        <svc-time at="${item.startTime}"></svc-time>
+        <svc-span from="${item.startTime}" to="${item.endTime}"></svc-span>
+        ${icon('next')}
+      </a>`
   }
 }
+
+const idOf = ({ id }: Deployment): string => id

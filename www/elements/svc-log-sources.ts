@@ -1,4 +1,3 @@
-import { logKinds } from '../../lib/model/log-source.js'
 import type { LogKind, LogSource } from '../../lib/model/log-source.js'
 import { Refused } from '../server/client.js'
 import type { LogCalls } from '../server/log-calls.js'
@@ -8,6 +7,7 @@ import { html, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { errorLine, field, submitted } from './field.js'
 import { icon } from './icon.js'
+import { kinds, kindWords } from './log-kinds.js'
 import { createSelection } from './selection.js'
 import { NoticeEvent } from './svc-notices.js'
 import { errorWords, sizeWords } from './words.js'
@@ -24,13 +24,6 @@ declare global {
   interface HTMLElementEventMap {
     sourceschange: SourcesChangeEvent
   }
-}
-
-/** What a file's kind is called. */
-export const kindWords: Readonly<Record<LogKind, { words: string }>> = {
-  plain: { words: 'Plain text' },
-  json: { words: 'JSON lines' },
-  ansi: { words: 'Terminal colours' }
 }
 
 type Standing = { size: number } | { problem: string; isMissing: boolean }
@@ -184,7 +177,7 @@ export class SvcLogSources extends SvcElement {
         <div class="field">
           <label for="source-kind">${t('Kind')}</label>
           <select id="source-kind" name="kind">
-            ${logKinds.map(kind => html`
+            ${kinds.map(kind => html`
               <option value="${kind}" .selected="${kind === source.kind}">${t(kindWords[kind].words)}</option>`)}
           </select>
         </div>

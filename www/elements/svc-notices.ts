@@ -11,11 +11,14 @@ export type NoticeKind = 'success' | 'failed'
 export class NoticeEvent extends Event {
   readonly text: string
   readonly kind: NoticeKind
+  /** Of what it tells of; null: it leads nowhere. */
+  readonly address: string | null
 
-  constructor(text: string, kind: NoticeKind = 'success') {
+  constructor(text: string, kind: NoticeKind = 'success', address: string | null = null) {
     super('notice', { bubbles: true })
     this.text = text
     this.kind = kind
+    this.address = address
   }
 }
 
@@ -56,6 +59,7 @@ export class SvcNotices extends SvcElement {
       > div > .icon { margin-top: 10px; color: var(--success); }
       > div.failed > .icon { color: var(--failure); }
       p { flex: 1; min-width: 0; padding: 7px 0; overflow-wrap: anywhere; }
+      a { pointer-events: auto; }
       button { min-width: 36px; padding: 4px; pointer-events: auto; }
 
       @media (max-width: 719px) {
@@ -71,7 +75,7 @@ export class SvcNotices extends SvcElement {
     }
   `
 
-  #notice: { id: number; text: string; kind: NoticeKind; atMs: number } | null = null
+  #notice: (Pick<NoticeEvent, 'text' | 'kind' | 'address'> & { id: number; atMs: number }) | null = null
   #lastId = 0
 
   protected override connected(): void {
@@ -79,9 +83,9 @@ export class SvcNotices extends SvcElement {
     this.setAttribute('aria-live', 'polite')
   }
 
-  show(text: string, kind: NoticeKind): void {
+  show({ text, kind, address }: Pick<NoticeEvent, 'text' | 'kind' | 'address'>): void {
     const id = ++this.#lastId
-    this.#notice = { id, text, kind, atMs: performance.now() }
+    this.#notice = { id, text, kind, address, atMs: performance.now() }
     this.update()
     if (kind === 'failed') return
     setTimeout(() => {
@@ -104,7 +108,7 @@ export class SvcNotices extends SvcElement {
     return html`${notice === null ? [] : [keyed(String(notice.id), html`
       <div class="${notice.kind}">
         ${icon(notice.kind === 'success' ? 'success' : 'warning')}
-        <p>${notice.text}</p>
+        <p>${notice.address === null ? notice.text : html`<a href="${notice.address}">${notice.text}</a>`}</p>
         <button type="button" class="quiet" aria-label="${t('Close this notice')}" @click="${() => this.clear()}">
           ${icon('close')}
         </button>

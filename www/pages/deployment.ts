@@ -6,33 +6,37 @@ import { css } from '../dom/css.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { errorLine } from '../elements/field.js'
-import { icon } from '../elements/icon.js'
 import { loaded, staleLine } from '../elements/states.js'
 import { SvcDeploymentActions } from '../elements/svc-deployment-actions.js'
 import type { DeploymentMarkEvent, RolledBackEvent } from '../elements/svc-deployment-actions.js'
 import { SvcDialog } from '../elements/svc-dialog.js'
+import { SvcFailure } from '../elements/svc-failure.js'
+import type { ShowLineEvent } from '../elements/svc-failure.js'
 import { SvcLog } from '../elements/svc-log.js'
 import { SvcStatus } from '../elements/svc-status.js'
 import { SvcSteps } from '../elements/svc-steps.js'
 import { SvcSpan, SvcTime } from '../elements/svc-time.js'
 import { deploymentWords, errorWords, sizeWords, timeWords } from '../elements/words.js'
 import { createOutput } from '../state/output.js'
+import type { Output } from '../state/output.js'
 import type { Resource } from '../state/resource.js'
 import { Page } from './page.js'
+import { numberWords, t } from '../words/t.js'
 
 /** While it runs the record is asked for its steps this often at most, and only when something was written. */
 const stepsMs = 700
 const neighbours = 20
 
-/** One deployment: its steps beside its output, live; roll back to it, cancel it, correct its status. */
+/**
+ * One deployment: its steps beside its output, live; roll back to it, cancel it, correct its status, compare it. Query
+ * `against`: the deployment that it is compared with; empty: the last good one.
+ */
 export class DeploymentPage extends Page {
   static override sheet = css`
     svc-page-deployment {
       .verdict { display: flex; flex-wrap: wrap; align-items: center; gap: 2px 16px; color: var(--muted); }
       .verdict svc-status { font-size: var(--size-14); }
-      .problem { display: flex; gap: 12px; padding: 14px 16px; border-radius: 8px; background: var(--failure-quiet); }
-      .problem .icon { margin-top: 3px; color: var(--failure); }
-      .problem p { min-width: 0; overflow-wrap: anywhere; }
+      .head-actions { display: flex; flex-wrap: wrap; gap: 8px; }
       .body { display: grid; grid-template-columns: 280px minmax(0, 1fr); gap: 32px; align-items: start; }
       .aside { display: grid; gap: 28px; grid-template-columns: minmax(0, 1fr); }
       .aside section { display: grid; gap: 8px; grid-template-columns: minmax(0, 1fr); }
@@ -58,13 +62,16 @@ export class DeploymentPage extends Page {
         .aside { display: contents; }
         .aside > .details, .aside > .script { order: 1; }
       }
+      @media (max-width: 719px) { .head-actions { width: 100%; } }
     }
   `
 
   #deployment!: Resource<Deployment>
   #streamProblem: string | null = null
   #lastStepsMs = 0
-  #output = createOutput()
+  #output: Output = createOutput()
+  #hasBegun = false
+  #isCompareLoaded = false
 
   get #id(): string {
     return this.place.params['id'] as string
@@ -72,9 +79,12 @@ export class DeploymentPage extends Page {
 
   protected override connected(): void {
     const { calls } = this.context
-    this.entitle('Deployment', [{ words: 'Deployments', address: 'deployments' }])
-    this.#deployment = this.resource(signal => calls.deployment(this.#id, signal))
-    void this.#follow()
+    this.entitle(t('Deployment'), [{ words: t('Deployments'), address: 'deployments' }])
+    this.#deployment = this.resource(async signal => {
+      const deployment = await calls.timedDeployment(this.#id, signal)
+      if (!this.#hasBegun) this.#begin(deployment)
+      return deployment
+    })
     // Scripts that write nothing move the steps too.
     this.repeat(3000, () => {
       if (this.#isGoing) void this.#loadSteps()
@@ -84,6 +94,29 @@ export class DeploymentPage extends Page {
   get #isGoing(): boolean {
     const status = this.#deployment.value?.status
     return status === 'queued' || status === 'running'
+  }
+
+  protected override moved(): void {
+    if (this.#against !== null && !this.#isCompareLoaded) void this.attempt(() => this.#loadCompare())
+  }
+
+  /** Null: nothing is compared. A failed one is compared with the last good one at once. */
+  get #against(): string | null {
+    const asked = this.place.query.get('against')
+    return asked ?? (this.#deployment.value?.status === 'failed' ? '' : null)
+  }
+
+  async #loadCompare(): Promise<void> {
+    this.#isCompareLoaded = true
+    this.context.define((await import('../elements/svc-compare.js')).elements)
+  }
+
+  /** The end of a long output that nothing is added to comes with the record; anything else is followed from its start. */
+  #begin({ output, outputTruncated, status }: Deployment): void {
+    this.#hasBegun = true
+    if (outputTruncated !== true || status === 'queued' || status === 'running') return void this.#follow()
+    this.#output = createOutput({ isCut: true })
+    for (const line of linesOf(output)) this.#output.append(line)
   }
 
   async #follow(): Promise<void> {
@@ -136,9 +169,11 @@ export class DeploymentPage extends Page {
 
   #page(deployment: Deployment): Template {
     const { projectName, projectId, status, startTime } = deployment
-    const sign = { queued: 'Queued', running: 'Running', success: '✓', failed: '✗' }[status]
+    const sign = { queued: t('Queued'), running: t('Running'), success: '✓', failed: '✗' }[status]
+    const against = this.#against
+    this.moved()
     this.entitle(`${sign} ${projectName} ${timeWords(startTime)}`, [
-      { words: 'Deployments', address: 'deployments' },
+      { words: t('Deployments'), address: 'deployments' },
       { words: projectName, address: `projects/${projectId}` },
       { words: timeWords(startTime) }
     ])
@@ -153,23 +188,32 @@ export class DeploymentPage extends Page {
             ${deployment.rollbackOf === null ? null : origin(deployment.rollbackOf)}
           </p>
         </div>
+        <div class="head-actions">
+        ${against !== null
+          ? null
+          : html`<a class="button" href="deployments/${deployment.id}?against">${t('Compare…')}</a>`}
         <svc-deployment-actions .deployment="${deployment}" .calls="${this.context.calls}"
           @rolledback="${(event: Event) => this.context.go(`deployments/${(event as RolledBackEvent).deployId}`)}"
           @deploymentcancel="${() => void this.#deployment.load()}"
           @deploymentmark="${(event: Event) => this.#marked(event as DeploymentMarkEvent)}"></svc-deployment-actions>
+        </div>
       </div>
       ${staleLine(this.#deployment)}
-      ${status === 'failed' ? problem(deployment.errorMessage) : null}
+      ${status === 'failed'
+        ? html`
+          <svc-failure .deployment="${deployment}" .output="${this.#output}"
+            @showline="${(event: Event) => this.#showLine((event as ShowLineEvent).line)}"></svc-failure>`
+        : null}
       <div class="body">
         <div class="aside">
-          <section><h2>Steps</h2><svc-steps .deployment="${deployment}"></svc-steps></section>
-          <section class="details"><h2>Details</h2>${facts(deployment)}</section>
+          <section><h2>${t('Steps')}</h2><svc-steps .deployment="${deployment}"></svc-steps></section>
+          <section class="details"><h2>${t('Details')}</h2>${facts(deployment)}</section>
           ${deployment.scripts.map(ran => html`
             <section class="script">
-              <h2>${ran.step === 'preDeploy' ? 'Pre-deploy script' : 'Post-deploy script'}</h2>
+              <h2>${ran.step === 'preDeploy' ? t('Pre-deploy script') : t('Post-deploy script')}</h2>
               <p class="muted small">
-                ${ran.source === 'platform' ? "The project's own" : 'Came with the push'}
-                ${ran.async ? ', not waited for' : null}
+                ${ran.source === 'platform' ? t('The project’s own') : t('Came with the push')}
+                ${ran.async ? t(', not waited for') : null}
               </p>
               <pre>${ran.script}</pre>
             </section>`)}
@@ -179,7 +223,28 @@ export class DeploymentPage extends Page {
           <svc-log class="card" wrap="" downloadable="" .output="${this.#output}"
             @outputdownload="${() => void this.#download()}"></svc-log>
         </div>
-      </div>`
+      </div>
+      ${against === null ? null : this.#compare(deployment, against)}`
+  }
+
+  #compare(deployment: Deployment, against: string): Template {
+    const heading = deployment.status === 'failed' && against === '' ? t('Against the last good one') : t('Comparison')
+    return html`
+      <section class="section">
+        <div class="section-head"><h2>${heading}</h2></div>
+        <svc-compare .deployment="${deployment}" .calls="${this.context.calls}" .against="${against === '' ? null : against}"
+          @against="${(event: Event) => this.#compareWith((event as Event & { deployId: string }).deployId)}"></svc-compare>
+      </section>`
+  }
+
+  #compareWith(deployId: string): void {
+    this.context.go(`deployments/${this.#id}?against=${deployId}`, { isReplacing: true })
+  }
+
+  #showLine(line: number): void {
+    const log = this.querySelector('svc-log') as SvcLog | null
+    log?.scrollIntoView({ block: 'nearest' })
+    log?.reveal(line)
   }
 
   /** The correction is a line of the output, written after its stream had ended. */
@@ -201,26 +266,25 @@ export class DeploymentPage extends Page {
   }
 }
 
-const origin = (id: string): Template =>
-  html`<span>rolled back to <a href="deployments/${id}">an earlier deployment</a></span>`
+const origin = (id: string): Template => html`<a href="deployments/${id}">${t('rolled back to an earlier deployment')}</a>`
 
-function problem(sentence: string | null): Template {
-  return html`
-    <div class="problem" role="alert">
-      ${icon('failed')}<p>${sentence ?? 'The deployment failed. Its output says where.'}</p>
-    </div>`
+/** As `timestamps` writes them: 24 characters of time, a blank, the text. */
+function linesOf(output: string): OutputLine[] {
+  const lines = output.split('\n')
+  if (lines.at(-1) === '') lines.pop()
+  return lines.map(line => ({ at: line.slice(0, 24), text: line.slice(25) }))
 }
 
 function facts(deployment: Deployment): Template {
   const { archiveBytes, archiveSha256, fileCount, actorIp, env, id, triggerSource, hasArtifact } = deployment
   const rows: Array<[string, unknown]> = [
-    ['Started by', triggerSource === 'rollback' ? 'a roll-back' : 'a push'],
-    ['From', actorIp],
-    ['Environment', env],
-    ['Files', fileCount?.toLocaleString('en')],
-    ['Archive', archiveBytes === null ? null : `${sizeWords(archiveBytes)}${hasArtifact ? '' : ', no longer kept'}`],
+    [t('Started by'), triggerSource === 'rollback' ? t('a roll-back') : t('a push')],
+    [t('From'), actorIp],
+    [t('Environment'), env],
+    [t('Files'), fileCount === null ? null : numberWords(fileCount)],
+    [t('Archive'), archiveBytes === null ? null : `${sizeWords(archiveBytes)}${hasArtifact ? '' : t(', no longer kept')}`],
     ['SHA-256', archiveSha256 && html`<code title="${archiveSha256}">${archiveSha256.slice(0, 12)}…</code>`],
-    ['Id', html`<code>${id}</code>`]
+    [t('Id'), html`<code>${id}</code>`]
   ]
   const known = rows.filter(([, value]) => value !== null && value !== undefined && value !== '')
   return html`<dl class="facts number">${known.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
@@ -230,6 +294,7 @@ export const elements = {
   'svc-page-deployment': DeploymentPage,
   'svc-deployment-actions': SvcDeploymentActions,
   'svc-dialog': SvcDialog,
+  'svc-failure': SvcFailure,
   'svc-log': SvcLog,
   ...SvcLog.parts,
   'svc-status': SvcStatus,

@@ -1,20 +1,23 @@
-import type { Deployment, DeploymentStatus } from '../../lib/model/deployment.js'
+import type { DeploymentStatus } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
 import { css } from '../dom/css.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { loaded, staleLine } from '../elements/states.js'
 import { SvcDeployments } from '../elements/svc-deployments.js'
+import { SvcRows } from '../elements/svc-rows.js'
 import { SvcStatus } from '../elements/svc-status.js'
 import { SvcSpan, SvcTime } from '../elements/svc-time.js'
+import { continued, refreshed } from '../state/deployment-list.js'
+import type { ListQuery, Shown } from '../state/deployment-list.js'
 import { createResource } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
 import { Page } from './page.js'
-import { countWords } from '../words/t.js'
+import { countWords, numberWords, t } from '../words/t.js'
 
 const refreshMs = 5000
-const pageSize = 50
-const mostRefreshed = 500
+/** More is loaded before the reader comes to the end. */
+const aheadPx = 3000
 
 const statuses: ReadonlyArray<{ value: DeploymentStatus; words: string }> = [
   { value: 'running', words: 'Running' },
@@ -22,11 +25,6 @@ const statuses: ReadonlyArray<{ value: DeploymentStatus; words: string }> = [
   { value: 'success', words: 'Success' },
   { value: 'failed', words: 'Failed' }
 ]
-
-interface Shown {
-  items: Deployment[]
-  total: number
-}
 
 /** All deployments, newest first. Query `status`, `project`: only those. */
 export class DeploymentsPage extends Page {
@@ -48,13 +46,14 @@ export class DeploymentsPage extends Page {
   #isLoadingMore = false
 
   protected override connected(): void {
-    this.entitle('Deployments', [{ words: 'Deployments' }])
+    this.entitle(t('Deployments'), [{ words: t('Deployments') }])
     this.#projects = this.resource(signal => this.context.calls.projects(signal))
     this.#begin()
     this.repeat(refreshMs, () => {
-      // While more is on its way a refresh would only get in between; far down, nobody waits for news.
-      if (!this.#isLoadingMore && (this.#shown.value?.items.length ?? 0) <= mostRefreshed) void this.#shown.load()
+      // While more is on its way a refresh would only get in between.
+      if (!this.#isLoadingMore) void this.#shown.load()
     })
+    this.listen(window, 'scroll', () => this.#look())
   }
 
   protected override moved(): void {
@@ -66,7 +65,7 @@ export class DeploymentsPage extends Page {
     this.#isLoadingMore = false
     const filter = this.#filter
     this.#shown = createResource<Shown>({
-      load: signal => this.#load(undefined, Math.max(pageSize, this.#shown.value?.items.length ?? 0), signal),
+      load: signal => refreshed(this.context.calls, this.#query, () => this.#shown.value, signal),
       onChange: () => {
         if (filter === this.#filter) this.update()
       },
@@ -75,32 +74,39 @@ export class DeploymentsPage extends Page {
     void this.#shown.load()
   }
 
-  #load(before: string | undefined, limit: number, signal?: AbortSignal): Promise<Shown> {
+  get #query(): ListQuery {
     const { query } = this.place
     const status = statuses.find(({ value }) => value === query.get('status'))?.value
-    const projectId = query.get('project') ?? undefined
-    return this.context.calls.deployments({ status, projectId, limit: Math.min(mostRefreshed, limit), before }, signal)
+    return { status, projectId: query.get('project') ?? undefined }
+  }
+
+  /** Near the end of what is loaded, the next page is. */
+  #look(): void {
+    const shown = this.#shown.value
+    const list = this.querySelector('svc-deployments')
+    if (shown === undefined || list === null || shown.items.length >= shown.total || this.#isLoadingMore) return
+    if (list.getBoundingClientRect().bottom < innerHeight + aheadPx) void this.#more(shown)
   }
 
   protected override view(): Template {
     const projects = (this.#projects.value ?? []).map(({ id, name }) => ({ value: id, words: name }))
     return html`
       <div class="page-head">
-        <div><h1>Deployments</h1></div>
+        <div><h1>${t('Deployments')}</h1></div>
         <div class="filters">
-          ${this.#select('project', 'Every project', projects)}
-          ${this.#select('status', 'Every status', statuses)}
+          ${this.#select('project', t('Every project'), t('Which project'), projects)}
+          ${this.#select('status', t('Every status'), t('Which status'), statuses.map(({ value, words }) => ({ value, words: t(words) })))}
         </div>
       </div>
       ${staleLine(this.#shown)}
       ${loaded(this.#shown, 'the deployments', shown => this.#list(shown))}`
   }
 
-  #select(name: string, all: string, options: ReadonlyArray<{ value: string; words: string }>): Template {
+  #select(name: string, all: string, label: string, options: ReadonlyArray<{ value: string; words: string }>): Template {
     const chosen = this.place.query.get(name) ?? ''
     const choose = (event: Event): void => this.#choose(name, (event.currentTarget as HTMLSelectElement).value)
     return html`
-      <select aria-label="${all.replace('Every', 'Which')}" @change="${choose}">
+      <select aria-label="${label}" @change="${choose}">
         <option value="" .selected="${chosen === ''}">${all}</option>
         ${options.map(({ value, words }) => html`
           <option value="${value}" .selected="${value === chosen}">${words}</option>`)}
@@ -114,20 +120,21 @@ export class DeploymentsPage extends Page {
     this.context.go(query.size === 0 ? 'deployments' : `deployments?${query}`)
   }
 
-  #list({ items, total }: Shown): Template {
+  #list(shown: Shown): Template {
+    const { items, total } = shown
     if (items.length === 0) return html`<div class="card">${this.#empty()}</div>`
     const count = countWords(total, 'deployment')
     return html`
       <div class="section">
-        <div class="card"><svc-deployments .items="${items}"></svc-deployments></div>
+        <div class="card"><svc-deployments long="" label="${t('Deployments')}" .items="${items}"></svc-deployments></div>
         <div class="more">
           <p class="muted small number">
-            ${items.length < total ? `${items.length.toLocaleString('en')} of ${count}` : count}
+            ${items.length < total ? t('{shown} of {all}', { shown: numberWords(items.length), all: count }) : count}
           </p>
           ${items.length < total
             ? html`
-              <button type="button" disabled="${this.#isLoadingMore}" @click="${() => void this.#more(items)}">
-                ${this.#isLoadingMore ? 'Loading…' : 'Load more'}
+              <button type="button" disabled="${this.#isLoadingMore}" @click="${() => void this.#more(shown)}">
+                ${this.#isLoadingMore ? t('Loading…') : t('Load more')}
               </button>`
             : null}
         </div>
@@ -138,36 +145,39 @@ export class DeploymentsPage extends Page {
     return this.place.query.size === 0
       ? html`
         <div class="state">
-          <h2>Nothing has been deployed yet</h2>
+          <h2>${t('Nothing has been deployed yet')}</h2>
           <p class="muted">
-            Each push, each zip dropped on a project and each roll-back becomes a line here, with its output.
+            ${t('Each push, each zip dropped on a project and each roll-back becomes a line here, with its output.')}
           </p>
-          <a class="button" href="projects">To the projects</a>
+          <a class="button" href="projects">${t('To the projects')}</a>
         </div>`
       : html`
         <div class="state">
-          <h2>None like that</h2>
-          <p class="muted">No deployment fits what is chosen above.</p>
-          <a class="button" href="deployments">Show all</a>
+          <h2>${t('None like that')}</h2>
+          <p class="muted">${t('No deployment fits what is chosen above.')}</p>
+          <a class="button" href="deployments">${t('Show all')}</a>
         </div>`
   }
 
-  async #more(items: Deployment[]): Promise<void> {
+  async #more(shown: Shown): Promise<void> {
     const resource = this.#shown
     this.#isLoadingMore = true
     this.update()
     await this.attempt(async () => {
-      const next = await this.#load(items.at(-1)?.id, pageSize, this.signal)
-      if (resource === this.#shown) resource.set({ items: [...items, ...next.items], total: next.total })
+      const next = await continued(this.context.calls, this.#query, shown, this.signal)
+      if (resource === this.#shown) resource.set(next)
     })
     this.#isLoadingMore = false
     this.update()
+    // A page may be shorter than the window is high.
+    if (resource.error === undefined) requestAnimationFrame(() => this.#look())
   }
 }
 
 export const elements = {
   'svc-page-deployments': DeploymentsPage,
   'svc-deployments': SvcDeployments,
+  'svc-rows': SvcRows,
   'svc-status': SvcStatus,
   'svc-span': SvcSpan,
   'svc-time': SvcTime

@@ -70,6 +70,8 @@ export interface Calls {
   regenerateToken(id: string): Promise<string>
   deployments(query: DeploymentQuery, signal?: AbortSignal): Promise<DeploymentPage>
   deployment(id: string, signal?: AbortSignal): Promise<Deployment>
+  /** The record; in its output each line begins with its time. */
+  timedDeployment(id: string, signal?: AbortSignal): Promise<Deployment>
   /** The event stream of the output, behind an offset (§6.1). */
   outputStream(id: string, lastEventId: string, signal: AbortSignal): Promise<Response>
   /** The whole output as text. */
@@ -119,6 +121,7 @@ export function createCalls(client: Client): Calls {
       return { items, total: Number(response.headers.get('x-total-count') ?? items.length) }
     },
     deployment: (id, signal) => ask('GET', `api/logs/${segment(id)}`, { signal }),
+    timedDeployment: (id, signal) => ask('GET', `api/logs/${segment(id)}?timestamps=1`, { signal }),
     outputStream(id, lastEventId, signal) {
       const headers: Record<string, string> = { accept: 'text/event-stream' }
       if (lastEventId !== '') headers['last-event-id'] = lastEventId

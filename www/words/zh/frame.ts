@@ -124,5 +124,25 @@ export const words: Words = {
   'deployment': '次部署',
   'project': '个项目',
   'earlier line': '行更早的内容',
-  'new line': '行新内容'
+  'new line': '行新内容',
+
+  'Output': '输出',
+  'Wrap': '自动换行',
+  'Times': '时间',
+  'Download': '下载',
+  'Nothing written yet.': '尚无内容。',
+  'To the end': '到末尾',
+  'Earlier lines come when you move up.': '向上滚动会加载更早的内容。',
+  '{lines} left out here.': '此处省略了 {lines}。',
+  'Earlier lines are left out here: the download has them all.': '此处省略了更早的内容：下载文件可查看全部。',
+  '{count} characters in all': '共 {count} 个字符',
+  'Copy with colours': '连同颜色一起复制',
+  'Select all that is loaded': '选择已加载的全部内容',
+  'Go to a time…': '跳到某个时间…',
+  'First line at or after': '此时间起的第一行',
+  'Looking…': '正在查找…',
+  'Go': '前往',
+  'No line says that it was written then or later.': '没有此时间或之后写入的行。',
+  '{project}: “{deployment}” failed': '{project}：“{deployment}”失败',
+  '{project}: “{deployment}” is deployed': '{project}：“{deployment}”已部署'
 }

@@ -1,0 +1,35 @@
+import t from 'tap'
+import type { Deployment } from '../../../lib/model/deployment.js'
+import { continued, merged, refreshed } from '../../../www/state/deployment-list.js'
+import type { Shown } from '../../../www/state/deployment-list.js'
+
+const shown = (ids: string, total = ids.length): Shown => ({ items: [...ids].map(id => ({ id }) as Deployment), total })
+const ids = ({ items }: Shown): string => items.map(({ id }) => id).join('')
+
+t.test('the newest are put in front of those that are known', async t => {
+  for (const [known, newest, expected] of [
+    [shown('dcba'), shown('fedc', 6), 'fedcba'],
+    [shown('dcba'), shown('dcba'), 'dcba'],
+    [shown('dcba'), shown('zyxw', 90), 'zyxw'],
+    [shown(''), shown('ba'), 'ba'],
+    [shown('ba'), shown('', 0), ''],
+    [shown('dcba'), shown('dc', 3), 'dc']
+  ] as const) {
+    t.equal(ids(merged(known, newest)), expected)
+    t.equal(merged(known, newest).total, newest.total)
+  }
+})
+
+t.test('pages follow each other without a double', async t => {
+  const asked: unknown[] = []
+  const calls = {
+    deployments: async (query: unknown) => {
+      asked.push(query)
+      return shown('cb', 4)
+    }
+  }
+  const { signal } = new AbortController()
+  t.equal(ids(await refreshed(calls, { status: 'failed' }, () => undefined, signal)), 'cb')
+  t.equal(ids(await continued(calls, {}, shown('dc', 4), signal)), 'dcb')
+  t.match(asked, [{ status: 'failed', limit: 100 }, { before: 'c' }])
+})

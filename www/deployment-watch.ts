@@ -1,0 +1,47 @@
+import type { Deployment } from '../lib/model/deployment.js'
+import { NoticeEvent } from './elements/svc-notices.js'
+import { deploymentWords, errorWords } from './elements/words.js'
+import type { PageContext } from './pages/page.js'
+import { Unreachable } from './server/client.js'
+import { createEnded } from './state/ended.js'
+import { t } from './words/t.js'
+
+const lookMs = 15_000
+const looked = 5
+
+/** While the tab is seen, a word about each deployment that ended and is not what the reader looks at. */
+export function watchEnded({ app, context }: { app: HTMLElement; context: PageContext }): void {
+  const ended = createEnded()
+  let mine: ReturnType<typeof setTimeout> | undefined
+
+  async function look(): Promise<void> {
+    clearTimeout(mine)
+    if (!document.hidden && context.session.token !== null && context.connection.state === 'open') {
+      try {
+        const { items } = await context.calls.deployments({ limit: looked })
+        for (const deployment of ended(items).filter(isElsewhere)) app.dispatchEvent(noticeOf(deployment))
+      } catch (error) {
+        // The frame says that the server is away.
+        if (!(error instanceof Unreachable)) console.warn(errorWords(error))
+      }
+    }
+    mine = setTimeout(() => void look(), lookMs)
+  }
+
+  document.addEventListener('visibilitychange', () => {
+    if (!document.hidden) void look()
+  })
+  void look()
+}
+
+/** The pages of a deployment and of its project tell it themselves. */
+function isElsewhere({ id, projectId }: Deployment): boolean {
+  return !location.pathname.includes(id) && !location.pathname.includes(projectId)
+}
+
+function noticeOf(deployment: Deployment): NoticeEvent {
+  const values = { project: deployment.projectName, deployment: deploymentWords(deployment) }
+  return deployment.status === 'failed'
+    ? new NoticeEvent(t('{project}: “{deployment}” failed', values), 'failed', `deployments/${deployment.id}`)
+    : new NoticeEvent(t('{project}: “{deployment}” is deployed', values), 'success', `deployments/${deployment.id}`)
+}

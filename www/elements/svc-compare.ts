@@ -1,0 +1,255 @@
+import type { Deployment } from '../../lib/model/deployment.js'
+import type { Changes } from '../../lib/model/manifest.js'
+import type { Calls } from '../server/calls.js'
+import { css } from '../dom/css.js'
+import { SvcElement } from '../dom/element.js'
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { compareRows, compareScripts } from './compare-rows.js'
+import type { ScriptChange } from './compare-rows.js'
+import { errorLine } from './field.js'
+import { deploymentWords, agoWords, errorWords } from './words.js'
+import { countWords, t } from '../words/t.js'
+
+/** The reader compares with another deployment. */
+export class AgainstEvent extends Event {
+  readonly deployId: string
+
+  constructor(deployId: string) {
+    super('against', { bubbles: true })
+    this.deployId = deployId
+  }
+}
+
+declare global {
+  interface HTMLElementEventMap {
+    against: AgainstEvent
+  }
+}
+
+type Kind = keyof Changes
+
+const kinds: ReadonlyArray<{ kind: Kind; words: string; sign: string }> = [
+  { kind: 'added', words: 'Added', sign: '+' },
+  { kind: 'changed', words: 'Changed', sign: '~' },
+  { kind: 'removed', words: 'Removed', sign: '−' }
+]
+const offered = 100
+const pageSize = 100
+
+/**
+ * A deployment beside another of its project. Properties `deployment`, `calls`; `against`: the other's id, or null for
+ * the last good one before it. Event `against`.
+ */
+export class SvcCompare extends SvcElement {
+  static override sheet = css`
+    svc-compare {
+      display: grid;
+      gap: 16px;
+      grid-template-columns: minmax(0, 1fr);
+
+      .choice { display: flex; flex-wrap: wrap; align-items: center; gap: 8px 12px; }
+      .choice select { width: auto; max-width: min(420px, 100%); }
+      table { width: 100%; border-collapse: collapse; font-size: var(--size-13); table-layout: fixed; }
+      th, td { padding: 7px 16px; border-top: 1px solid var(--line); text-align: left; vertical-align: top; overflow-wrap: anywhere; }
+      thead th { border-top: 0; color: var(--muted); font-weight: 500; }
+      tbody th { color: var(--muted); font-weight: 400; }
+      tr.other td:last-child { font-weight: 600; }
+      tr.other td:last-child::before { content: '● '; color: var(--warning); }
+      .scripts { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 12px; }
+      .scripts h3 { grid-column: 1 / -1; font-size: var(--size-13); }
+      .scripts pre { margin: 0; padding: 10px 12px; max-height: 200px; overflow: auto; border: 1px solid var(--line); border-radius: var(--radius); background: var(--sunken); font-size: var(--size-12); white-space: pre-wrap; overflow-wrap: anywhere; }
+      .files { display: grid; gap: 8px; padding: 12px 0 0; border-top: 1px solid var(--line); }
+      .kinds { display: flex; flex-wrap: wrap; gap: 4px; padding: 0 12px; }
+      .kinds button { font-size: var(--size-13); }
+      .kinds button[aria-pressed='true'] { background: var(--accent-quiet); color: var(--accent); }
+      .files ul { padding: 0 16px 12px; font: var(--size-12) / 1.7 var(--mono); overflow-wrap: anywhere; }
+      .files .pages { display: flex; align-items: center; gap: 12px; padding: 0 16px 12px; }
+      .files p { padding: 0 16px 12px; }
+      .added { color: var(--success); }
+      .removed { color: var(--failure); }
+      .changed { color: var(--warning); }
+      @media (max-width: 719px) { th, td { padding-inline: 8px; } .scripts { grid-template-columns: minmax(0, 1fr); } }
+    }
+  `
+
+  calls!: Calls
+  #deployment!: Deployment
+  #against: string | null = null
+  #others: readonly Deployment[] | null = null
+  #other: Deployment | null = null
+  #changes: Changes | null = null
+  #problem: string | null = null
+  #kind: Kind = 'changed'
+  #page = 0
+  #asked = 0
+
+  get deployment(): Deployment {
+    return this.#deployment
+  }
+
+  set deployment(deployment: Deployment) {
+    const before = this.#deployment as Deployment | undefined
+    this.#deployment = deployment
+    // It ended, or was corrected: what it put in place is known now.
+    if (before !== undefined && before.status !== deployment.status) void this.#load()
+    this.update()
+  }
+
+  get against(): string | null {
+    return this.#against
+  }
+
+  set against(against: string | null) {
+    if (against === this.#against) return
+    this.#against = against
+    if (this.isConnected) void this.#load()
+  }
+
+  protected override connected(): void {
+    void this.#load()
+  }
+
+  protected override view(): Template {
+    const other = this.#other
+    return html`
+      ${this.#others === null ? null : this.#choice(this.#others)}
+      ${errorLine(this.#problem)}
+      ${other === null
+        ? this.#others !== null && this.#problem === null
+          ? html`<p class="muted">${t('There is no other deployment of this project to compare with.')}</p>`
+          : null
+        : html`
+          <div class="card">
+            ${this.#table(other)}
+            ${this.#files(other)}
+          </div>
+          ${compareScripts(other, this.#deployment).map(scripts)}`}`
+  }
+
+  #choice(others: readonly Deployment[]): Template | null {
+    if (others.length === 0) return null
+    const now = Date.now()
+    const choose = (event: Event): void =>
+      void this.dispatchEvent(new AgainstEvent((event.currentTarget as HTMLSelectElement).value))
+    return html`
+      <div class="choice">
+        <label for="against">${t('Compare with')}</label>
+        <select id="against" @change="${choose}">
+          ${others.map(other => html`
+            <option value="${other.id}" .selected="${other.id === this.#other?.id}">
+              ${`${agoWords(other.startTime, now)} · ${t(statusWords[other.status])} · ${deploymentWords(other)}`}
+            </option>`)}
+        </select>
+        ${this.#other === null ? null : html`<a href="deployments/${this.#other.id}">${t('To that deployment')}</a>`}
+      </div>`
+  }
+
+  #table(other: Deployment): Template {
+    return html`
+      <table>
+        <thead>
+          <tr><th scope="col"></th><th scope="col">${t('The other')}</th><th scope="col">${t('This one')}</th></tr>
+        </thead>
+        <tbody>
+          ${compareRows(other, this.#deployment).map(({ name, before, now, isOther }) => html`
+            <tr class="${isOther ? 'other' : null}"><th scope="row">${name}</th><td>${before}</td><td>${now}</td></tr>`)}
+        </tbody>
+      </table>`
+  }
+
+  #files(other: Deployment): Template {
+    const { fileCount } = this.#deployment
+    if (fileCount === null || other.fileCount === null) {
+      const words = fileCount === null ? t('This one put no files in place.') : t('The other put no files in place.')
+      return html`<div class="files"><p class="muted">${words}</p></div>`
+    }
+    const changes = this.#changes
+    if (changes === null) return html`<div class="files" aria-busy="true"></div>`
+    const all = kinds.reduce((sum, { kind }) => sum + changes[kind].length, 0)
+    if (all === 0) return html`<div class="files"><p class="muted">${t('Both put the same files in place.')}</p></div>`
+    const paths = changes[this.#kind]
+    const from = this.#page * pageSize
+    const sign = kinds.find(({ kind }) => kind === this.#kind)?.sign
+    return html`
+      <div class="files">
+        <div class="kinds" role="group" aria-label="${t('Files that differ')}">
+          ${kinds.map(({ kind, words }) => html`
+            <button type="button" class="quiet" aria-pressed="${kind === this.#kind ? 'true' : 'false'}"
+              @click="${() => this.#show(kind, 0)}">
+              <span class="${kind}">${t(words)}</span><span class="number">${changes[kind].length}</span>
+            </button>`)}
+        </div>
+        ${paths.length === 0 ? html`<p class="muted">${t('None.')}</p>` : null}
+        <ul>${paths.slice(from, from + pageSize).map(path => html`<li><span class="${this.#kind}">${sign}</span> ${path}</li>`)}</ul>
+        ${paths.length <= pageSize ? null : this.#pages(paths.length)}
+      </div>`
+  }
+
+  #pages(count: number): Template {
+    const from = this.#page * pageSize
+    const to = Math.min(count, from + pageSize)
+    return html`
+      <div class="pages">
+        <button type="button" disabled="${from === 0}" @click="${() => this.#show(this.#kind, this.#page - 1)}">
+          ${t('Back')}
+        </button>
+        <span class="muted small number">${t('{from} to {to} of {files}', { from: from + 1, to, files: countWords(count, 'file') })}</span>
+        <button type="button" disabled="${to === count}" @click="${() => this.#show(this.#kind, this.#page + 1)}">
+          ${t('Further')}
+        </button>
+      </div>`
+  }
+
+  #show(kind: Kind, page: number): void {
+    this.#kind = kind
+    this.#page = page
+    this.update()
+  }
+
+  async #load(): Promise<void> {
+    const mine = ++this.#asked
+    const { id, projectId } = this.#deployment
+    this.#problem = null
+    try {
+      const { items } = await this.calls.deployments({ projectId, limit: offered }, this.signal)
+      let other = this.#against === null ? lastGood(items, this.#deployment) : (items.find(item => item.id === this.#against) ?? null)
+      if (this.#against !== null && other === null) other = await this.calls.deployment(this.#against, this.signal)
+      if (mine !== this.#asked) return
+      this.#others = items.filter(item => item.id !== id)
+      this.#other = other
+      this.#changes = null
+      this.update()
+      if (other === null || other.fileCount === null || this.#deployment.fileCount === null) return
+      const changes = await this.calls.changes(id, other.id, this.signal)
+      if (mine !== this.#asked) return
+      this.#changes = changes
+      this.#show((['changed', 'added', 'removed'] as const).find(kind => changes[kind].length > 0) ?? 'changed', 0)
+    } catch (error) {
+      if (mine !== this.#asked || this.signal.aborted) return
+      this.#problem = errorWords(error)
+      this.update()
+    }
+  }
+}
+
+const statusWords = { queued: 'Queued', running: 'Running', success: 'Success', failed: 'Failed' } as const
+
+/** The newest success before it; where there is none, the one before it, or after. */
+function lastGood(items: readonly Deployment[], { id, startTime }: Deployment): Deployment | null {
+  const others = items.filter(item => item.id !== id)
+  const earlier = others.filter(item => item.startTime < startTime)
+  return earlier.find(({ status }) => status === 'success') ?? earlier[0] ?? others.at(-1) ?? null
+}
+
+function scripts({ step, before, now, isOther }: ScriptChange): Template | null {
+  if (!isOther) return null
+  const name = step === 'preDeploy' ? t('Pre-deploy script') : t('Post-deploy script')
+  return html`
+    <div class="scripts">
+      <h3>${t('{script}: not the same', { script: name })}</h3>
+      <pre>${before ?? t('none')}</pre><pre>${now ?? t('none')}</pre>
+    </div>`
+}
+
+export const elements = { 'svc-compare': SvcCompare }
