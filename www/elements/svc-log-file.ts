@@ -157,7 +157,7 @@ export class SvcLogFile extends SvcElement {
   }
 
   #viewed({ first, last, isFollowing }: LogViewEvent): void {
-    if (isFollowing && this.#at !== null) this.#moved(null)
+    if (isFollowing && this.#at !== null && this.#file?.state === 'open') this.#moved(null)
     if (first === this.#seen.first && last === this.#seen.last) return
     this.#seen = { first, last }
     const rail = this.querySelector('svc-log-rail') as SvcLogRail | null

@@ -123,8 +123,11 @@ export class SvcLogSources extends SvcElement {
         ${this.#sources.map((source, index) => keyed(source.id, html`
           <li>${this.#changing === source.id ? this.#form(source) : this.#row(source, index)}</li>`))}
       </ul>
-      <svc-dialog heading="${t('Remove from this project?')}" .content="${this.#isRemoving ? this.#question() : null}"
-        @dialogclose="${() => this.#askRemove(false)}"></svc-dialog>`
+      ${this.#isRemoving
+        ? html`
+          <svc-dialog heading="${t('Remove from this project?')}" .content="${this.#question()}"
+            @dialogclose="${() => this.#askRemove(false)}"></svc-dialog>`
+        : null}`
   }
 
   #together(ids: readonly string[]): Template {

@@ -72,6 +72,8 @@ export class SvcLog extends SvcElement {
   #copied = false
   #isAskingTime = false
   #shownState = ''
+  /** A line that was to be shown before there was a view. */
+  #wanted: { line: number; place: 'middle' | 'top' } | null = null
 
   get output(): LogText | undefined {
     return this.#output
@@ -123,6 +125,7 @@ export class SvcLog extends SvcElement {
 
   /** Shows a line by its number, and marks it. */
   reveal(line: number, place: 'middle' | 'top' = 'middle'): void {
+    this.#wanted = this.#view === null ? { line, place } : null
     this.#view?.reveal(line, place)
   }
 
@@ -241,6 +244,7 @@ export class SvcLog extends SvcElement {
     })
     text.addEventListener('change', () => view.askFrame(), { signal: this.#detach.signal })
     if (place !== null) view.reveal(place, 'top')
+    if (this.#wanted !== null) this.reveal(this.#wanted.line, this.#wanted.place)
     view.askFrame()
     this.update()
   }
@@ -309,12 +313,11 @@ export class SvcLog extends SvcElement {
 
   /** A click on what can be unfolded, unless something was selected with it. */
   #clicked(event: Event): void {
-    const target = event.target as HTMLElement
-    const line = target.closest<HTMLElement>('.line')
-    const number = line === null ? undefined : this.#view?.numberOf(line)
     const range = this.#pointer?.range ?? null
-    if (number === undefined || target.closest('a') !== null || (range !== null && !isEmpty(range))) return
-    this.#view?.fold(number)
+    if ((event.target as HTMLElement).closest('a, .unfolded') !== null || (range !== null && !isEmpty(range))) return
+    // Not by the event's target: a press is held by the whole region, so that it can be drawn on beyond it.
+    const line = this.#view?.lineAtHeight((event as MouseEvent).clientY)
+    if (line !== undefined) this.#view?.fold(line)
   }
 
   #copyEvent(event: ClipboardEvent): void {

@@ -63,7 +63,9 @@ export class LogsPage extends Page {
       .viewers.two, .viewers.three { grid-auto-flow: column; }
       .viewers.four { grid-template: repeat(2, minmax(0, 1fr)) / repeat(2, minmax(0, 1fr)); }
       .viewers > * { min-height: 0; overflow: clip; }
-      .names { display: flex; flex-wrap: wrap; gap: 8px; }
+      .shown { align-items: center; }
+      .shown h1 { font-size: var(--size-20); }
+      .names { display: flex; flex: 1; flex-wrap: wrap; gap: 8px; min-width: 0; }
       .names li { display: flex; align-items: center; max-width: 100%; padding-left: 10px; border: 1px solid var(--line); border-radius: 99px; font-size: var(--size-13); }
       .names button { min-height: 28px; padding: 0 8px; border: 0; border-radius: 99px; background: none; }
 
@@ -178,7 +180,8 @@ export class LogsPage extends Page {
     if (shown.length === 0) return html`<div class="page-head"><h1>${t('Logs')}</h1></div>${nothingLeft()}`
     const kept = shown.map(({ source }) => source.id)
     return html`
-      <div class="page-head">
+      <div class="page-head shown">
+        <h1>${t('Logs')}</h1>
         <ul class="names" aria-label="${t('Shown log files')}">
           ${shown.map(({ project, source }) => html`
             <li>

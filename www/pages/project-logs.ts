@@ -101,8 +101,11 @@ export class ProjectLogsPage extends Page {
             <svc-log-sources .sources="${sources}" .calls="${this.#calls}"
               @sourceschange="${() => void this.#sources.load()}"></svc-log-sources>`)}
       </div>
-      <svc-dialog heading="${t('Add log files')}" .content="${this.#isAdding && this.#isFormLoaded ? this.#form(project) : null}"
-        @dialogclose="${() => this.#close()}"></svc-dialog>`
+      ${this.#isAdding && this.#isFormLoaded
+        ? html`
+          <svc-dialog heading="${t('Add log files')}" .content="${this.#form(project)}"
+            @dialogclose="${() => this.#close()}"></svc-dialog>`
+        : null}`
   }
 
   #form(project: Project): Template {

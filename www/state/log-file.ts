@@ -112,6 +112,7 @@ export class LogFile extends Announcer implements LogText {
   /** Shows the end, or the place at an offset, and follows until the signal is aborted. */
   async open({ at = null }: { at?: number | null } = {}): Promise<void> {
     try {
+      this.#isAtEnd = at === null
       if (at === null) this.#showEnd(await this.#read({ direction: 'tail' }))
       else await this.jump(at)
     } catch (error) {

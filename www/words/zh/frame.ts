@@ -126,6 +126,7 @@ export const words: Words = {
   'earlier line': '行更早的内容',
   'new line': '行新内容',
 
+  'Files': '文件',
   'Output': '输出',
   'Wrap': '自动换行',
   'Times': '时间',
