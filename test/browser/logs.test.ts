@@ -84,6 +84,7 @@ t.test('log files are added, named, ordered and removed', { skip }, async t => {
   await photograph(page, 'log-add-desktop')
   await paths.fill(`${join(logs, 'access.log')}\n${join(logs, 'later.log')}`)
   await page.getByRole('button', { name: 'Choose on the server…' }).click()
+  await page.locator('svc-places .steps').waitFor()
   await page.getByLabel('Find here, or type a path').fill(logs)
   await page.getByLabel('Find here, or type a path').press('Enter')
   await page.getByLabel('app.jsonl').check()

@@ -7,6 +7,7 @@ export const logSheet = css`
     display: grid;
     grid-template: auto minmax(0, 1fr) / minmax(0, 1fr);
     overflow: clip;
+    container-type: inline-size;
 
     .bar {
       display: flex;
@@ -20,6 +21,10 @@ export const logSheet = css`
     .bar h2 { flex: 1; min-width: 60px; font-size: var(--size-14); }
     .bar button { padding-inline: 10px; font-size: var(--size-13); }
     .bar button[aria-pressed='true'] { background: var(--accent-quiet); color: var(--accent); }
+    /* Beside others there is room for the pictures only; the words are still said. */
+    @container (max-width: 540px) {
+      .bar button:has(> .icon) > span { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+    }
     .bar form { display: flex; flex-basis: 100%; flex-wrap: wrap; align-items: center; gap: 8px; padding: 4px 0; }
     .bar form label { font-size: var(--size-13); }
     .bar form input { width: auto; }
@@ -47,7 +52,8 @@ export const logSheet = css`
     &.tall.railed .scroll::-webkit-scrollbar { width: 0; }
 
     .scroll:focus-visible { outline-offset: -2px; }
-    .space { position: relative; }
+    /* Lines that stand where the log has become shorter must not keep it long. */
+    .space { position: relative; overflow-y: clip; }
     .lines { position: absolute; top: 0; left: 0; min-width: 100%; }
     .line { display: flex; min-height: 1.4em; padding-inline: 16px; white-space: pre; cursor: text; }
     &[wrap] .line { white-space: pre-wrap; word-break: break-all; }

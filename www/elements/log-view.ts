@@ -162,6 +162,8 @@ export class LogView {
     if (rows === null) return
     if (this.#unfolded.delete(line)) this.#index.unfold(line, 0)
     else {
+      // What was unfolded is to be read, not to be moved away by the next line.
+      this.#setFollowing(false)
       this.#unfolded.add(line)
       this.#index.unfold(line, this.#broken(rows).length)
     }
@@ -199,8 +201,8 @@ export class LogView {
     else if (this.isFollowing) scroll.scrollTop = scroll.scrollHeight
     else if (this.#index.revision !== this.#revision) this.#restoreAnchor()
     this.#revision = this.#index.revision
-    this.#lastTop = scroll.scrollTop
     this.#place()
+    this.#lastTop = scroll.scrollTop
     this.#takeAnchor()
     this.#reach()
     this.#needs.onChange()

@@ -48,9 +48,9 @@ export class SvcLogRail extends SvcElement {
       cursor: pointer;
       touch-action: none;
 
-      .thumb { position: absolute; inset-inline: 3px; border-radius: 5px; background: var(--edge); opacity: 0.65; }
+      .thumb { position: absolute; z-index: 1; inset-inline: 3px; border-radius: 5px; background: var(--edge); opacity: 0.8; }
       &:hover .thumb, &:focus-visible .thumb { opacity: 1; }
-      i { position: absolute; inset-inline: 2px; height: 2px; background: var(--warning); pointer-events: none; }
+      i { position: absolute; inset-inline: 50% 2px; height: 2px; background: var(--warning); pointer-events: none; }
       &:focus-visible { outline-offset: -2px; }
       @media (pointer: coarse) { width: 24px; }
     }

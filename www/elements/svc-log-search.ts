@@ -65,6 +65,7 @@ export class SvcLogSearch extends SvcElement {
       .hits li + li { border-top: 1px solid var(--line); }
       .hits button {
         display: grid;
+        justify-content: start;
         justify-items: start;
         gap: 0;
         width: 100%;

@@ -164,7 +164,7 @@ export class SvcLog extends SvcElement {
         <h2 class="cut" title="${heading}">${heading}</h2>
         ${this.#tools}
         <button type="button" class="quiet" aria-pressed="${pressed(this.hasAttribute('wrap'))}"
-          @click="${() => this.toggleAttribute('wrap')}">${t('Wrap')}</button>
+          @click="${() => this.toggleAttribute('wrap')}">${icon('wrap')}<span>${t('Wrap')}</span></button>
         ${first !== undefined && first.at === ''
           ? null
           : html`

@@ -71,7 +71,7 @@ export class DeploymentPage extends Page {
   #lastStepsMs = 0
   #output: Output = createOutput()
   #hasBegun = false
-  #isCompareLoaded = false
+  #compareModule: 'none' | 'loading' | 'there' = 'none'
 
   get #id(): string {
     return this.place.params['id'] as string
@@ -97,7 +97,7 @@ export class DeploymentPage extends Page {
   }
 
   protected override moved(): void {
-    if (this.#against !== null && !this.#isCompareLoaded) void this.attempt(() => this.#loadCompare())
+    if (this.#against !== null && this.#compareModule === 'none') void this.attempt(() => this.#loadCompare())
   }
 
   /** Null: nothing is compared. A failed one is compared with the last good one at once. */
@@ -107,8 +107,9 @@ export class DeploymentPage extends Page {
   }
 
   async #loadCompare(): Promise<void> {
-    this.#isCompareLoaded = true
+    this.#compareModule = 'loading'
     this.context.define((await import('../elements/svc-compare.js')).elements)
+    this.#compareModule = 'there'
   }
 
   /** The end of a long output that nothing is added to comes with the record; anything else is followed from its start. */
@@ -224,7 +225,7 @@ export class DeploymentPage extends Page {
             @outputdownload="${() => void this.#download()}"></svc-log>
         </div>
       </div>
-      ${against === null ? null : this.#compare(deployment, against)}`
+      ${against === null || this.#compareModule !== 'there' ? null : this.#compare(deployment, against)}`
   }
 
   #compare(deployment: Deployment, against: string): Template {

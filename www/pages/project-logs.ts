@@ -31,7 +31,7 @@ export class ProjectLogsPage extends Page {
       .viewer { height: calc(100dvh - 260px); min-height: 360px; overflow: clip; }
       .back { display: flex; flex-wrap: wrap; align-items: baseline; gap: 4px 16px; min-width: 0; }
       .back code { min-width: 0; overflow-wrap: anywhere; color: var(--muted); }
-      @media (max-width: 719px) { .viewer { height: calc(100dvh - 250px); } }
+      @media (max-width: 719px) { .viewer { height: calc(100dvh - 250px); min-height: 75dvh; } }
     }
   `
 

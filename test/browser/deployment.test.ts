@@ -1,0 +1,249 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Browser, Page } from 'playwright-core'
+import t from 'tap'
+import { openStore } from '../../lib/store/database.js'
+import { insertDeployment } from '../../lib/store/tables/deployments.js'
+import { startCutProxy } from '../support/cut-proxy.js'
+import { startServer } from '../support/server.js'
+import type { Stage } from '../support/server.js'
+import { zipOf } from '../support/zip.js'
+import { findChromium, launchChromium } from './chromium.js'
+import { desktop, holds, openSignedIn, phone, photograph } from './stage.js'
+import { survey } from './survey.js'
+
+/*
+ * Deployments in a real browser: one that runs, one that failed, one beside another, ten thousand of them; 210,000 lines
+ * of output, and 5,000 a second. With PICTURES=1 in the environment pictures are left in dist/screens.
+ */
+
+const executable = findChromium()
+const skip = executable === undefined ? 'no chromium or google-chrome on the PATH' : false
+let browser: Browser
+
+t.before(async () => {
+  if (executable !== undefined) browser = await launchChromium(executable)
+})
+t.teardown(() => browser?.close())
+
+const open = (stage: { url: string }, path: string, options = {}) =>
+  openSignedIn(browser, stage.url, path, { viewport: desktop, permissions: ['clipboard-read', 'clipboard-write'], ...options })
+
+/** Pushes files; resolves when the deployment is over. */
+async function push(stage: Stage, projectId: string, files: Record<string, string>, fields: Record<string, string> = {}): Promise<string> {
+  const { headers } = await stage.client.upload([
+    ...Object.entries({ projectId, ...fields }).map(([name, value]): [string, string] => [name, value]),
+    ['file', { filename: 'site.zip', bytes: await zipOf(files) }]
+  ], { authorization: `Bearer ${await tokenOf(stage, projectId)}` })
+  return String(headers['x-svc-deploy-id'])
+}
+
+async function tokenOf(stage: Stage, projectId: string): Promise<string> {
+  return (await stage.client.get(`/api/projects/${projectId}`)).body.token as string
+}
+
+async function copied(page: Page): Promise<string[]> {
+  await page.locator('svc-log .scroll').focus()
+  await page.keyboard.press('Control+a')
+  await page.keyboard.press('Control+c')
+  return String(await page.evaluate('navigator.clipboard.readText()')).split('\n')
+}
+
+t.test('a failure is understood: the step, its last lines, the difference, the way back', { skip }, async t => {
+  const stage = await startServer(t)
+  const { id } = await stage.createProject('storefront', { postDeployScript: 'echo restarted' })
+  const files = Object.fromEntries(Array.from({ length: 150 }, (_, index) => [`assets/${index}.txt`, `one ${index}`]))
+  const good = await push(stage, id, { ...files, 'index.html': '<h1>one</h1>', 'old.txt': 'old' }, { message: 'The one that works' })
+  await stage.client.put(`/api/projects/${id}`, { postDeployScript: 'echo migrating; echo "\u001b[31mno such table: orders\u001b[0m"; exit 3' })
+  const changed = Object.fromEntries(Object.keys(files).map(name => [name, 'two']))
+  const bad = await push(stage, id, { ...changed, 'index.html': '<h1>two</h1>', 'new.txt': 'new' }, { message: 'The one that does not' })
+  const { page, watch, context } = await open(stage, `deployments/${bad}`)
+  t.teardown(() => context.close())
+
+  const failure = page.locator('svc-failure')
+  await failure.getByText('Post-deploy script: exit code 3').waitFor()
+  await failure.getByText('no such table: orders').waitFor()
+  await page.getByRole('heading', { name: 'Against the last good one' }).waitFor()
+  const compare = page.locator('svc-compare')
+  await compare.getByRole('button', { name: /Changed\s*151/ }).waitFor()
+  t.equal(await compare.locator('.files li').count(), 100, 'files come in pages')
+  await compare.getByRole('button', { name: 'Further' }).click()
+  await compare.getByText('101 to 151 of 151 files').waitFor()
+  await compare.getByRole('button', { name: /Added\s*1/ }).click()
+  await compare.getByText('new.txt').waitFor()
+  await compare.getByRole('button', { name: /Removed\s*1/ }).click()
+  await compare.getByText('old.txt').waitFor()
+  t.match(await compare.locator('tr.other', { hasText: 'Message' }).textContent(), /The one that works.*The one that does not/)
+  t.match(await compare.locator('tr.other', { hasText: 'Post-deploy script' }).textContent(), /exit 3/)
+  await compare.getByText('Post-deploy script: not the same').waitFor()
+  t.match(await page.title(), /^✗ storefront/)
+  await photograph(page, 'deployment-failed-desktop')
+  await compare.scrollIntoViewIfNeeded()
+  await page.evaluate('document.querySelector("svc-compare").scrollIntoView()')
+  await photograph(page, 'deployment-compare-desktop')
+  t.same(await survey(page), [])
+  await failure.getByRole('button', { name: 'Show it in the output' }).click()
+  await page.locator('svc-log .line.here', { hasText: 'no such table' }).waitFor()
+
+  await page.getByRole('button', { name: 'Roll back to the last good one…' }).click()
+  await page.getByText('~ index.html').waitFor()
+  await stage.client.put(`/api/projects/${id}`, { postDeployScript: '' })
+  await page.getByRole('button', { name: 'Roll back', exact: true }).click()
+  await page.locator('.verdict svc-status[state=success]').waitFor()
+  t.match(readFileSync(join(stage.sites, 'storefront', 'index.html'), 'utf8'), 'one')
+  t.ok(existsSync(join(stage.sites, 'storefront', 'new.txt')))
+  t.equal(await page.locator('svc-compare').count(), 0, 'a good one is compared when that is asked for')
+  await page.getByRole('link', { name: 'Compare…' }).click()
+  await page.getByLabel('Compare with').selectOption(bad)
+  await page.getByText('new.txt').or(page.getByRole('button', { name: /Changed\s*151/ })).first().waitFor()
+  t.match(page.url(), new RegExp(`\\?against=${bad}$`))
+  await page.reload()
+  await page.getByRole('button', { name: /Changed\s*151/ }).waitFor()
+  await page.getByLabel('Compare with').selectOption(good)
+  await page.getByText('Both put the same files in place.').waitFor()
+  t.same(watch.complaints, [])
+  t.same(watch.foreign, [])
+
+  const small = await open(stage, `deployments/${bad}`, { viewport: phone, hasTouch: true, isMobile: true })
+  t.teardown(() => small.context.close())
+  await small.page.getByRole('button', { name: /Changed\s*151/ }).waitFor()
+  await photograph(small.page, 'deployment-failed-phone')
+  t.same(await survey(small.page), [])
+})
+
+t.test('5,000 lines a second are followed; a network that is cut; no line lost, none doubled, no long task', { skip }, async t => {
+  const stage = await startServer(t)
+  const proxy = await startCutProxy(t, stage.url)
+  const go = join(stage.sites, 'go')
+  // 100 lines each fiftieth of a second, in colours, until it is told to end.
+  const script = join(stage.sites, 'lines.mjs')
+  writeFileSync(script, `
+    import { existsSync } from 'node:fs'
+    let count = 0
+    const timer = setInterval(() => {
+      let text = ''
+      for (let index = 0; index < 100; index++) text += '\\x1b[' + (31 + count % 6) + 'mline ' + count++ + '\\x1b[0m of a build that says a lot: https://example.com/' + count + '\\n'
+      process.stdout.write(text)
+      if (count >= 60000 && existsSync(${JSON.stringify(go)})) { clearInterval(timer); console.log('last ' + count) }
+    }, 20)`)
+  const { id } = await stage.createProject('storefront', { postDeployScript: `${JSON.stringify(process.execPath)} ${JSON.stringify(script)}` })
+  const pushed = push(stage, id, { 'index.html': 'x' })
+  let deployId = ''
+  while (deployId === '') deployId = (await stage.client.get('/api/logs')).body[0]?.id ?? ''
+  const { page, watch, context } = await open(proxy, `deployments/${deployId}`)
+  t.teardown(() => context.close())
+  await page.locator('svc-log').getByText(/^line \d+ of a build/).first().waitFor()
+  await page.evaluate(`(() => {
+    globalThis.longTasks = []
+    globalThis.frames = []
+    new PerformanceObserver(list => longTasks.push(...list.getEntries().map(each => Math.round(each.duration)))).observe({ type: 'longtask' })
+    let last = performance.now()
+    const frame = now => { frames.push(now - last); last = now; requestAnimationFrame(frame) }
+    requestAnimationFrame(frame)
+  })()`)
+  const seen = 'Number(/(\\\\d+)/.exec([...document.querySelectorAll("svc-log .line .text")].at(-1)?.textContent ?? "")?.[1])'
+  const from = Number(await page.evaluate(seen.replaceAll('\\\\', '\\')))
+  await holds(page, `${seen.replaceAll('\\\\', '\\')} > ${from + 20_000}`, 60_000)
+  const { longTasks, frames } = await page.evaluate('({ longTasks, frames })') as { longTasks: number[]; frames: number[] }
+  frames.sort((a, b) => a - b)
+  const at = (share: number): string => (frames[Math.floor(frames.length * share)] as number).toFixed(1)
+  t.comment(`${frames.length} frames: half within ${at(0.5)} ms, 95 % within ${at(0.95)} ms, 99 % within ${at(0.99)} ms; long tasks: ${longTasks.join(', ') || 'none'} ms`)
+
+  await page.mouse.move(900, 560)
+  await page.mouse.wheel(0, -3000)
+  await page.getByRole('button', { name: /new lines/ }).waitFor()
+  await photograph(page, 'deployment-paused-desktop')
+  proxy.cut()
+  await page.getByText('Connection lost, trying again…').waitFor()
+  proxy.mend()
+  await page.getByText('Connection lost, trying again…').waitFor({ state: 'hidden' })
+  writeFileSync(go, '')
+  await pushed
+  await page.locator('.verdict svc-status[state=success]').waitFor({ timeout: 60_000 })
+  await page.locator('svc-log .scroll').press('End')
+  await page.locator('svc-log').getByText(/^last \d+/).waitFor({ timeout: 60_000 })
+  const lines = (await copied(page)).filter(line => line.startsWith('line '))
+  t.ok(lines.length >= 60_000, `${lines.length} lines`)
+  t.equal(lines.findIndex((line, index) => !line.startsWith(`line ${index} of`)), -1, 'each once, in order')
+  t.ok((await page.locator('svc-log .line').count()) < 300)
+  t.same(watch.complaints.filter(words => !/ERR_|Failed to load/.test(words)), [])
+  t.ok(longTasks.every(ms => ms < 1000), 'nothing holds up the page for a second, however loaded the machine is')
+})
+
+t.test('210,000 lines: the oldest are given up, and that is said; the end of a long output comes at once', { skip }, async t => {
+  const stage = await startServer(t)
+  const script = join(stage.sites, 'many.mjs')
+  writeFileSync(script, `
+    for (let from = 0; from < 210000; from += 1000) process.stdout.write(Array.from({ length: 1000 }, (_, index) => 'line ' + (from + index)).join('\\n') + '\\n')`)
+  const { id } = await stage.createProject('storefront', { postDeployScript: `${JSON.stringify(process.execPath)} ${JSON.stringify(script)}; touch done; while [ ! -f go ]; do sleep 0.1; done` })
+  const pushed = push(stage, id, { 'index.html': 'x' })
+  let deployId = ''
+  while (deployId === '') deployId = (await stage.client.get('/api/logs')).body[0]?.id ?? ''
+  const { page, context } = await open(stage, `deployments/${deployId}`)
+  t.teardown(() => context.close())
+  await page.locator('svc-log').getByText('line 209999', { exact: true }).waitFor({ timeout: 60_000 })
+  await page.locator('svc-log .scroll').press('Home')
+  await page.getByText(/earlier lines left out here/).waitFor()
+  const first = await page.locator('svc-log .line').first().textContent()
+  t.match(first, /^line \d{4,5}$/, `the first that is held is ${first}`)
+  writeFileSync(join(stage.sites, 'storefront', 'go'), '')
+  await pushed
+  await page.locator('.verdict svc-status[state=success]').waitFor()
+  await page.reload()
+  await page.locator('svc-log').getByText('line 209999', { exact: true }).waitFor()
+  await page.locator('svc-log .scroll').press('Home')
+  await page.getByText('Earlier lines are left out here').waitFor()
+  await page.locator('svc-log-menu > button').click()
+  await page.getByRole('menuitem', { name: 'Go to a time…' }).click()
+  await page.getByLabel('First line at or after').fill('2001-01-01T00:00:00')
+  await page.getByRole('button', { name: 'Go', exact: true }).click()
+  await page.locator('svc-log .line.here').waitFor()
+})
+
+t.test('ten thousand deployments scroll, filtered by their address; one that ends elsewhere is told', { skip }, async t => {
+  const stage = await startServer(t)
+  const project = await stage.createProject('storefront')
+  const other = await stage.createProject('billing', { postDeployScript: 'exit 1' })
+  await stage.server.stop({ wait: true })
+  const store = await openStore(stage.home)
+  const base = Date.parse('2026-01-01T00:00:00Z')
+  for (let from = 0; from < 10_000; from += 1000) {
+    await store.write(tx => {
+      for (let index = from; index < from + 1000; index++) {
+        insertDeployment(tx, {
+          id: `dep_${String(index).padStart(16, 'a')}`, projectId: project.id, projectName: 'storefront', status: index % 9 === 0 ? 'failed' : 'success',
+          triggerSource: 'cli', startTime: new Date(base + index * 60_000).toISOString(), endTime: new Date(base + index * 60_000 + 5000).toISOString(),
+          duration: '5s', rollbackOf: null, message: `change ${index}`, env: 'production', hasArtifact: false, archiveBytes: 1000, archiveSha256: null,
+          fileCount: 3, errorMessage: null, actorIp: '10.0.0.1', steps: [], scripts: []
+        })
+      }
+    })
+  }
+  await store.close()
+  await stage.restart()
+  const { page, watch, context } = await open(stage, 'deployments')
+  t.teardown(() => context.close())
+  await page.getByText('change 9999').waitFor()
+  t.ok((await page.locator('svc-deployments li').count()) < 80, 'only the rows near those seen are on the page')
+  await photograph(page, 'deployments-many-desktop')
+  t.same(await survey(page), [])
+  // Each look scrolls to the end of what is loaded, until the last page has come.
+  await holds(page, '(scrollTo(0, 1e9), document.body.textContent.includes("change 0") && !document.body.textContent.includes("Load more"))', 60_000)
+  t.ok((await page.locator('svc-deployments li').count()) < 80)
+  await page.getByLabel('Which status').selectOption('failed')
+  await page.getByText('1,112 deployments').waitFor()
+  t.match(page.url(), /\?status=failed$/)
+  await page.getByLabel('Which project').selectOption('billing')
+  await page.getByRole('heading', { name: 'None like that' }).waitFor()
+  t.match(page.url(), new RegExp(`\\?status=failed&project=${other.id}$`))
+  await page.getByRole('link', { name: 'Overview' }).click()
+  await page.goto(`${stage.url}/projects`)
+  await page.getByRole('heading', { level: 1, name: 'Projects' }).waitFor()
+  await page.waitForResponse(response => response.url().endsWith('/api/logs?limit=5'), { timeout: 40_000 })
+  await push(stage, other.id, { 'index.html': 'x' })
+  await page.getByRole('link', { name: 'billing: “Pushed” failed' }).waitFor({ timeout: 40_000 })
+  await photograph(page, 'deployment-ended-desktop')
+  await page.getByRole('link', { name: 'billing: “Pushed” failed' }).click()
+  await page.locator('svc-failure').waitFor()
+  t.same(watch.complaints, [])
+})
