@@ -124,7 +124,7 @@ t.test('5,000 lines a second are followed; a network that is cut; no line lost, 
       let text = ''
       for (let index = 0; index < 100; index++) text += '\\x1b[' + (31 + count % 6) + 'mline ' + count++ + '\\x1b[0m of a build that says a lot: https://example.com/' + count + '\\n'
       process.stdout.write(text)
-      if (count >= 60000 && existsSync(${JSON.stringify(go)})) { clearInterval(timer); console.log('last ' + count) }
+      if (count >= 30000 && existsSync(${JSON.stringify(go)})) { clearInterval(timer); console.log('last ' + count) }
     }, 20)`)
   const { id } = await stage.createProject('storefront', { postDeployScript: `${JSON.stringify(process.execPath)} ${JSON.stringify(script)}` })
   const pushed = push(stage, id, { 'index.html': 'x' })
@@ -143,7 +143,7 @@ t.test('5,000 lines a second are followed; a network that is cut; no line lost, 
   })()`)
   const seen = 'Number(/(\\\\d+)/.exec([...document.querySelectorAll("svc-log .line .text")].at(-1)?.textContent ?? "")?.[1])'
   const from = Number(await page.evaluate(seen.replaceAll('\\\\', '\\')))
-  await holds(page, `${seen.replaceAll('\\\\', '\\')} > ${from + 20_000}`, 60_000)
+  await holds(page, `${seen.replaceAll('\\\\', '\\')} > ${from + 10_000}`, 60_000)
   const { longTasks, frames } = await page.evaluate('({ longTasks, frames })') as { longTasks: number[]; frames: number[] }
   frames.sort((a, b) => a - b)
   const at = (share: number): string => (frames[Math.floor(frames.length * share)] as number).toFixed(1)
@@ -163,7 +163,7 @@ t.test('5,000 lines a second are followed; a network that is cut; no line lost, 
   await page.locator('svc-log .scroll').press('End')
   await page.locator('svc-log').getByText(/^last \d+/).waitFor({ timeout: 60_000 })
   const lines = (await copied(page)).filter(line => line.startsWith('line '))
-  t.ok(lines.length >= 60_000, `${lines.length} lines`)
+  t.ok(lines.length >= 30_000, `${lines.length} lines`)
   t.equal(lines.findIndex((line, index) => !line.startsWith(`line ${index} of`)), -1, 'each once, in order')
   t.ok((await page.locator('svc-log .line').count()) < 300)
   t.same(watch.complaints.filter(words => !/ERR_|Failed to load/.test(words)), [])
@@ -236,12 +236,15 @@ t.test('ten thousand deployments scroll, filtered by their address; one that end
   await page.getByLabel('Which project').selectOption('billing')
   await page.getByRole('heading', { name: 'None like that' }).waitFor()
   t.match(page.url(), new RegExp(`\\?status=failed&project=${other.id}$`))
-  await page.getByRole('link', { name: 'Overview' }).click()
+  await page.clock.install()
   await page.goto(`${stage.url}/projects`)
   await page.getByRole('heading', { level: 1, name: 'Projects' }).waitFor()
-  await page.waitForResponse(response => response.url().endsWith('/api/logs?limit=5'), { timeout: 40_000 })
+  const looked = page.waitForResponse(response => response.url().endsWith('/api/logs?limit=5'))
+  await page.clock.fastForward(16_000)
+  await looked
   await push(stage, other.id, { 'index.html': 'x' })
-  await page.getByRole('link', { name: 'billing: “Pushed” failed' }).waitFor({ timeout: 40_000 })
+  await page.clock.fastForward(16_000)
+  await page.getByRole('link', { name: 'billing: “Pushed” failed' }).waitFor()
   await photograph(page, 'deployment-ended-desktop')
   await page.getByRole('link', { name: 'billing: “Pushed” failed' }).click()
   await page.locator('svc-failure').waitFor()
