@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { realDisk } from '../../lib/store/disk.js'
-import { loadSqlite } from '../../lib/store/memory.js'
+import { loadSqlite } from '../../lib/store/sqlite.js'
 import { recover } from '../../lib/store/recovery.js'
 import { readSettings } from '../../lib/store/tables/settings.js'
 

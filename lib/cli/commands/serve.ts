@@ -2,7 +2,6 @@ import type { RunningServer } from '../../main/serve.js'
 import { locateHome } from '../../config/home.js'
 import { defineCommand, exitCodes, type Host } from '../command.js'
 import { usage } from '../args.js'
-import { runWithBun } from '../bun.js'
 
 export const command = defineCommand({
   operands: {
@@ -52,6 +51,7 @@ export const command = defineCommand({
       return action === 'stop' ? stopSupervised(context) : startSupervised(wordsOf(options), context)
     }
     if (options.runtime === 'bun' && process.versions['bun'] === undefined) {
+      const { runWithBun } = await import('../bun.js')
       return runWithBun(['serve', ...wordsOf({ ...options, runtime: 'auto' })], host)
     }
     const { serve } = await import('../../main/serve.js')
