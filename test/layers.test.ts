@@ -94,6 +94,8 @@ const testedElsewhere: Array<[path: RegExp, reason: string]> = [
   [/^transfer\/(package|needs|strategy)\.ts$/, 'types and constants'],
   [/^transfer\/(export|fields|pack-target|plan|read-package|records|scratch|transfer)\.ts$/, 'api/migration.test.ts: whole packages'],
   [/^(cli|main)\/local\.ts$/, 'cli/commands/import.test.ts: with a server and without'],
+  [/^main\/(front|table)\.ts$/, 'services.test.ts and listener.test.ts: what is built of them'],
+  [/^store\/page-check-thread\.ts$/, 'page-check.test.ts'],
   [/^model\//, 'types and constants'],
   [/^base\/(clock|refusal)\.ts$/, 'types; every other test meets them'],
   [/^(http\/route|deploy\/needs)\.ts$/, 'types'],
