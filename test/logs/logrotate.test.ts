@@ -17,7 +17,7 @@ const logrotate = ['/usr/sbin/logrotate', '/usr/bin/logrotate', '/usr/local/sbin
   }
 })
 const skip = nginx === null ? 'there is no nginx here' : logrotate === undefined && 'there is no logrotate here'
-const rounds = 4
+const rounds = 3
 
 /** An nginx whose access log is followed through svc, and requests that it logs by their number. */
 async function stage(t: Test) {
@@ -94,10 +94,11 @@ t.test('the access log of nginx, turned by logrotate with create, while nginx is
 t.test('with copytruncate, while nobody asks: what is written meanwhile logrotate itself loses', { skip }, async t => {
   const { stream, ask, asked, rotate, rotated } = await stage(t)
   for (let round = 1; round <= rounds; round++) {
+    const turned = asked() - (round === 1 ? 0 : 5)
     const goal = asked() + 40
     await ask(() => asked() >= goal)
-    // Now and then before the last lines have been read: they are in the file that was truncated.
-    await until(stream, () => linesOf(stream).length >= asked())
+    // Of this file something has been read, not all: the rest stands in the copy.
+    await until(stream, () => linesOf(stream).length > turned)
     await rotate('copytruncate')
     const next = asked() + 5
     await ask(() => asked() >= next)
