@@ -45,7 +45,8 @@ const who: Record<string, string> = {
   read: "admin token, or the project's own",
   download: "admin token, the project's own, or a ticket",
   upload: "the project's token, or the global one",
-  terminal: 'admin token or a ticket, from `allowed_ips`'
+  terminal: 'admin token or a ticket, from `allowed_ips`',
+  local: 'the command line on the machine of the server'
 }
 
 /** A stand-in for services whose handlers are made, and never called. */

@@ -75,6 +75,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('GET', '/api/health/detail', 'admin', health.detail),
 
     row('POST', '/api/auth/login', 'public', auth.login),
+    row('POST', '/api/auth/reset', 'local', auth.resetToken),
     row('POST', '/api/tickets', 'admin', auth.ticket),
 
     row('GET', '/api/projects', 'admin', projects.list),

@@ -8,6 +8,7 @@ const promised = `
 GET /api/health public
 GET /api/health/detail admin
 POST /api/auth/login public
+POST /api/auth/reset local
 POST /api/tickets admin
 GET /api/projects admin
 POST /api/projects admin
@@ -83,7 +84,8 @@ const matrix: Record<Auth, Record<'none' | 'unknown' | 'project' | 'global' | 'a
   download: { none: 401, unknown: 401, project: 'in', global: 403, admin: 'in' },
   admin_download: { none: 401, unknown: 401, project: 403, global: 403, admin: 'in' },
   upload: { none: 401, unknown: 401, project: 'in', global: 'in', admin: 401 },
-  terminal: { none: 401, unknown: 401, project: 403, global: 403, admin: 'in' }
+  terminal: { none: 401, unknown: 401, project: 403, global: 403, admin: 'in' },
+  local: { none: 403, unknown: 403, project: 403, global: 403, admin: 403 }
 }
 
 t.test('who may call what', async t => {

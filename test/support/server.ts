@@ -20,6 +20,8 @@ export interface Stage {
   client: Client
   /** Below it targets may lie. */
   sites: string
+  /** What the server was started with. */
+  environment: Record<string, string>
   /** What the operator was told. */
   told: { info: string[]; warn: string[] }
   /** A client that speaks with another token; null: none. */
@@ -56,12 +58,13 @@ export async function startServer(t: Test, options: StageOptions = {}): Promise<
   mkdirSync(sites)
   const told = { info: [] as string[], warn: [] as string[] }
 
+  const environment = { PATH: process.env['PATH'] as string, ADMIN_TOKEN: adminToken, ...options.environment }
   const start = (): Promise<RunningServer> =>
     serve({
       home,
       port: 0,
       cwd: directory,
-      environment: { PATH: process.env['PATH'] as string, ADMIN_TOKEN: adminToken, ...options.environment },
+      environment,
       report: { info: line => void told.info.push(line), warn: line => void told.warn.push(line) },
       ...(options.base === undefined ? {} : { base: options.base }),
       ...(options.host === undefined ? {} : { host: options.host }),
@@ -77,6 +80,7 @@ export async function startServer(t: Test, options: StageOptions = {}): Promise<
   return {
     home,
     sites,
+    environment,
     told,
     client,
     as,
