@@ -20,10 +20,17 @@ export interface Scanner {
 /** Where the text occurs more often than this, running the expression on single lines costs more than on the block. */
 const denseBytes = 200
 const minCandidates = 200
-/** Decoded at once: from a megabyte on, Node keeps a text outside of the heap, and lets go of it late. measured: bench/search */
-const textBytes = 256 * 1024
-/** Looked at to learn which byte is rare. */
-const sampleBytes = 16 * 1024
+/**
+ * Decoded at once. A text of 128 KiB is too large for V8's young generation: its pages are taken from the system and given
+ * back each time, and decoding costs seven times as much. measured: bench/search
+ */
+const textBytes = 64 * 1024
+/** Looked at to learn which bytes are rare. */
+const sampleBytes = 64 * 1024
+/** Up to this length `indexOf` looks for the first byte with memchr; a longer text it goes through byte by byte. */
+const maxRunBytes = 6
+/** How often a stop of memchr is paid for by a call from here. measured: bench/search */
+const callCost = 20
 
 export function createScanner(pattern: Pattern): Scanner {
   const { source, flags, literal, isLiteral, ignoresCase } = pattern
@@ -44,7 +51,7 @@ export function createScanner(pattern: Pattern): Scanner {
   }
 
   function scanBytes(bytes: Buffer, onHit: OnHit): void {
-    run ??= rarestRun(needle, bytes.subarray(0, sampleBytes))
+    run ??= cheapestRun(needle, bytes.subarray(0, sampleBytes))
     const { bytes: rare, offset } = run
     filteredBytes += bytes.length
     for (let at = 0; ;) {
@@ -52,7 +59,7 @@ export function createScanner(pattern: Pattern): Scanner {
       if (found === -1) return
       const start = found - offset
       if (start + needle.length > bytes.length) return
-      if (offset > 0 && bytes.compare(needle, 0, needle.length, start, start + needle.length) !== 0) {
+      if (rare.length < needle.length && bytes.compare(needle, 0, needle.length, start, start + needle.length) !== 0) {
         at = start + 1
         continue
       }
@@ -129,13 +136,23 @@ function createPlaces(bytes: Buffer, text: string): (index: number) => [start: n
   }
 }
 
-/** The part of a text that begins with the byte that is rarest in the sample. */
-function rarestRun(needle: Buffer, sample: Buffer): { bytes: Buffer; offset: number } {
+/** The part of a text that is looked for: its first byte is where memchr stops, and all of it is where we are called. */
+function cheapestRun(needle: Buffer, sample: Buffer): { bytes: Buffer; offset: number } {
   const counts = new Uint32Array(256)
   for (const byte of sample) counts[byte]!++
-  let offset = 0
-  for (let at = 1; at < needle.length; at++) {
-    if (counts[needle[at] as number]! < counts[needle[offset] as number]!) offset = at
+  let cheapest = { bytes: needle.subarray(0, maxRunBytes), offset: 0, cost: Infinity }
+  for (let offset = 0; offset < needle.length; offset++) {
+    const stops = counts[needle[offset] as number] as number
+    if (stops >= cheapest.cost) continue
+    const bytes = needle.subarray(offset, offset + maxRunBytes)
+    const cost = stops + callCost * occurrences(bytes, sample)
+    if (cost < cheapest.cost) cheapest = { bytes, offset, cost }
   }
-  return { bytes: needle.subarray(offset), offset }
+  return cheapest
+}
+
+function occurrences(bytes: Buffer, sample: Buffer): number {
+  let count = 0
+  for (let at = sample.indexOf(bytes); at !== -1; at = sample.indexOf(bytes, at + 1)) count++
+  return count
 }
