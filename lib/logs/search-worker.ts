@@ -1,20 +1,29 @@
-/* A thread of a search; search.ts starts it, tells it which runs to search, and ends it. */
+/* A thread that searches: search-threads.ts starts it, says what for, and which runs; it works on them one by one. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { createScanner } from './scan.js'
-import { blockBytes, createBlockSearch } from './search-block.js'
-import type { Found, Run, ThreadData } from './search.js'
+import { blockBytes, createBlockBuffer, createBlockSearch, type BlockSearch } from './search-block.js'
+import { begunCell, stopCell, type Found, type Order, type Run } from './search-threads.js'
 
-const { fd, size, pattern, context, maxHits, cells, cell } = workerData as ThreadData
-const blocks = createBlockSearch({ fd, size, scanner: createScanner(pattern), context })
+const cells = workerData as Int32Array
+const buffer = createBlockBuffer()
+let blocks: BlockSearch | undefined
+let maxHits = 0
 
-parentPort?.on('message', ({ index, from, to }: Run) => {
+parentPort?.on('message', (order: Order) => {
+  if ('run' in order) return searchRun(order.run)
+  const { fd, pattern, context } = order.plan
+  maxHits = order.plan.maxHits
+  blocks = createBlockSearch({ fd, scanner: createScanner(pattern), context, buffer })
+})
+
+function searchRun({ index, from, to, size }: Run): void {
   let left = maxHits
-  for (let at = from; at < to && left > 0; at += blockBytes) {
+  for (let at = from; at < to && left > 0 && Atomics.load(cells, stopCell) === 0; at += blockBytes) {
     // A sign of life: a block that does not end is an expression that does not.
-    Atomics.add(cells, cell, 1)
-    const hits = blocks.search(at, Math.min(to, at + blockBytes), left)
+    Atomics.add(cells, begunCell, 1)
+    const hits = blocks?.search({ from: at, to: Math.min(to, at + blockBytes), size, maxHits: left }) ?? []
     left -= hits.length
     if (hits.length > 0) parentPort?.postMessage({ index, hits, isEnd: false } satisfies Found)
   }
   parentPort?.postMessage({ index, hits: [], isEnd: true } satisfies Found)
-})
+}

@@ -14,7 +14,7 @@ mkdirSync(directory, { recursive: true })
 writeLog()
 const handle = await open(path)
 const { size } = await handle.stat()
-const contents = { handle, size, isCompressed: false, release: async () => {} }
+const contents = { handle, reach: async () => ({ size, isWhole: true }) }
 const searches = createSearches()
 const never = new AbortController().signal
 let peakBytes = 0

@@ -12,7 +12,7 @@ async function stage(t: Test, text: string | Buffer) {
   const handle = await open(path)
   t.teardown(() => handle.close())
   const { size } = await handle.stat()
-  const contents = { handle, size, isCompressed: false, release: async () => {} }
+  const contents = { handle, reach: async () => ({ size, isWhole: true }) }
   const searches = createSearches({ stallMs: 700 })
   const run = async (query: Partial<SearchQuery>, signal = new AbortController().signal, slow = async () => {}) => {
     const events: SearchEvent[] = []
