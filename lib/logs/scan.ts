@@ -1,11 +1,12 @@
 /*
  * Finding hits in a block of whole lines. Three ways, from the fastest to the most general (bench/search):
  *
- *   bytes    the text is looked for with `Buffer.indexOf`, from its rarest byte on, which decides how often memchr stops
+ *   bytes    the text is looked for with `Buffer.indexOf` (needle.ts)
  *   filter   the same for a text that every hit must contain; the expression runs on the lines where it occurs
  *   whole    the expression runs once over the whole block: as latin1 where that is the same (ASCII), else as UTF-8
  */
 import * as buffer from 'node:buffer'
+import { createNeedle, type Needle } from './needle.js'
 import type { Pattern } from './pattern.js'
 import { lineText, newline } from './text.js'
 
@@ -27,17 +28,13 @@ const minCandidates = 200
 const textBytes = 64 * 1024
 /** Looked at to learn which bytes are rare. */
 const sampleBytes = 64 * 1024
-/** Up to this length `indexOf` looks for the first byte with memchr; a longer text it goes through byte by byte. */
-const maxRunBytes = 6
-/** How often a stop of memchr is paid for by a call from here. measured: bench/search */
-const callCost = 20
 
 export function createScanner(pattern: Pattern): Scanner {
   const { source, flags, literal, isLiteral, ignoresCase } = pattern
   const inLine = new RegExp(source, flags)
   const inBlock = new RegExp(source, `${flags}g`)
-  const needle = Buffer.from(literal)
-  let run: { bytes: Buffer; offset: number } | undefined
+  /** Null: there is none that is worth it. */
+  let needle: Needle | null | undefined
   let candidates = 0
   let filteredBytes = 0
   let isDense = false
@@ -50,25 +47,16 @@ export function createScanner(pattern: Pattern): Scanner {
     return match.index === 0 ? 0 : Buffer.byteLength(line.slice(0, match.index))
   }
 
-  function scanBytes(bytes: Buffer, onHit: OnHit): void {
-    run ??= cheapestRun(needle, bytes.subarray(0, sampleBytes))
-    const { bytes: rare, offset } = run
+  function scanBytes(bytes: Buffer, { finder }: Needle, onHit: OnHit): void {
+    const find = finder(bytes)
     filteredBytes += bytes.length
-    for (let at = 0; ;) {
-      const found = bytes.indexOf(rare, at + offset)
-      if (found === -1) return
-      const start = found - offset
-      if (start + needle.length > bytes.length) return
-      if (rare.length < needle.length && bytes.compare(needle, 0, needle.length, start, start + needle.length) !== 0) {
-        at = start + 1
-        continue
-      }
+    for (let start = find(0); start !== -1;) {
       const lineStart = start === 0 ? 0 : bytes.lastIndexOf(newline, start - 1) + 1
       const lineEnd = endOfLine(bytes, start)
       candidates++
       const match = isLiteral ? start - lineStart : matchIn(bytes, lineStart, lineEnd)
       if (match !== -1 && !onHit(lineStart, lineEnd, lineStart + match)) return
-      at = lineEnd + 1
+      start = lineEnd + 1 < bytes.length ? find(lineEnd + 1) : -1
     }
   }
 
@@ -107,9 +95,11 @@ export function createScanner(pattern: Pattern): Scanner {
   return {
     scan(bytes, onHit) {
       if (bytes.length === 0) return
-      const mayFilter = literal !== '' && !ignoresCase && !isDense
-      if (!mayFilter) return scanWhole(bytes, onHit)
-      scanBytes(bytes, onHit)
+      if (needle === undefined) {
+        needle = literal === '' ? null : createNeedle(literal, ignoresCase, bytes.subarray(0, sampleBytes))
+      }
+      if (needle === null || isDense) return scanWhole(bytes, onHit)
+      scanBytes(bytes, needle, onHit)
       isDense = !isLiteral && candidates > minCandidates && filteredBytes / candidates < denseBytes
     }
   }
@@ -134,25 +124,4 @@ function createPlaces(bytes: Buffer, text: string): (index: number) => [start: n
     }
     return [byteStart, endOfLine(bytes, byteStart)]
   }
-}
-
-/** The part of a text that is looked for: its first byte is where memchr stops, and all of it is where we are called. */
-function cheapestRun(needle: Buffer, sample: Buffer): { bytes: Buffer; offset: number } {
-  const counts = new Uint32Array(256)
-  for (const byte of sample) counts[byte]!++
-  let cheapest = { bytes: needle.subarray(0, maxRunBytes), offset: 0, cost: Infinity }
-  for (let offset = 0; offset < needle.length; offset++) {
-    const stops = counts[needle[offset] as number] as number
-    if (stops >= cheapest.cost) continue
-    const bytes = needle.subarray(offset, offset + maxRunBytes)
-    const cost = stops + callCost * occurrences(bytes, sample)
-    if (cost < cheapest.cost) cheapest = { bytes, offset, cost }
-  }
-  return cheapest
-}
-
-function occurrences(bytes: Buffer, sample: Buffer): number {
-  let count = 0
-  for (let at = sample.indexOf(bytes); at !== -1; at = sample.indexOf(bytes, at + 1)) count++
-  return count
 }
