@@ -30,8 +30,8 @@ interface Run {
 }
 
 /**
- * A text to be found in files like the sample. Where case is ignored it must be ASCII; null then, where a regular
- * expression is the faster way.
+ * A text to be found in files like the sample. Where case is ignored, only letters of ASCII may have two; null then, where
+ * a regular expression is the faster way.
  */
 export function createNeedle(text: string, ignoresCase: boolean, sample: Buffer): Needle | null {
   const bytes = Buffer.from(text)
@@ -43,7 +43,7 @@ export function createNeedle(text: string, ignoresCase: boolean, sample: Buffer)
   function isAt(block: Buffer, start: number): boolean {
     if (isAll) return true
     const end = start + bytes.length
-    if (ignoresCase) return block.toString('latin1', start, end).toLowerCase() === lower
+    if (ignoresCase) return block.toString('utf8', start, end).toLowerCase() === lower
     return block.compare(bytes, 0, bytes.length, start, end) === 0
   }
 
@@ -88,7 +88,7 @@ function waysToWrite(text: Buffer, offset: number): Buffer[] {
   let ways = ['']
   let letters = 0
   for (const character of text.toString('latin1', offset, offset + maxRunBytes)) {
-    const both = [...new Set([character.toLowerCase(), character.toUpperCase()])]
+    const both = /[a-z]/i.test(character) ? [character.toLowerCase(), character.toUpperCase()] : [character]
     letters += both.length - 1
     if (letters > maxRunLetters) break
     ways = ways.flatMap(way => both.map(one => way + one))

@@ -3,7 +3,7 @@
  *
  *   bytes    the text is looked for with `Buffer.indexOf` (needle.ts)
  *   filter   the same for a text that every hit must contain; the expression runs on the lines where it occurs
- *   whole    the expression runs once over the whole block: as latin1 where that is the same (ASCII), else as UTF-8
+ *   whole    the expression runs once over the whole block: over its bytes where that does, else over what they mean
  */
 import * as buffer from 'node:buffer'
 import { createNeedle, type Needle } from './needle.js'
@@ -22,17 +22,17 @@ export interface Scanner {
 const denseBytes = 200
 const minCandidates = 200
 /**
- * Decoded at once. A text of 128 KiB is too large for V8's young generation: its pages are taken from the system and given
- * back each time, and decoding costs seven times as much. measured: bench/search
+ * Decoded at once, to twice as much. A text of 128 KiB is too large for V8's young generation: its pages are taken from
+ * the system and given back each time, and decoding costs seven times as much. measured: bench/search
  */
-const textBytes = 64 * 1024
+const textBytes = 32 * 1024
 /** Looked at to learn which bytes are rare. */
 const sampleBytes = 64 * 1024
 
 export function createScanner(pattern: Pattern): Scanner {
-  const { source, flags, literal, isLiteral, ignoresCase } = pattern
+  const { source, flags, bytewise, literal, isLiteral, ignoresCase } = pattern
   const inLine = new RegExp(source, flags)
-  const inBlock = new RegExp(source, `${flags}g`)
+  const inBlock = new RegExp(bytewise ?? source, `${flags}g`)
   /** Null: there is none that is worth it. */
   let needle: Needle | null | undefined
   let candidates = 0
@@ -74,8 +74,7 @@ export function createScanner(pattern: Pattern): Scanner {
   }
 
   function scanText(bytes: Buffer, onHit: OnHit): void {
-    // A text of ASCII letters is the same in both, whatever surrounds it.
-    const isSingle = (isLiteral && ignoresCase) || (buffer.isAscii?.(bytes) ?? false)
+    const isSingle = bytewise !== null || (buffer.isAscii?.(bytes) ?? false)
     const text = isSingle ? bytes.toString('latin1') : bytes.toString('utf8')
     const place = isSingle ? null : createPlaces(bytes, text)
     inBlock.lastIndex = 0
@@ -84,7 +83,7 @@ export function createScanner(pattern: Pattern): Scanner {
       const [lineStart, lineEnd] = place === null
         ? [match.index === 0 ? 0 : text.lastIndexOf('\n', match.index - 1) + 1, endOfLine(bytes, match.index)]
         : place(match.index)
-      const matched = isLiteral ? match.index - lineStart : matchIn(bytes, lineStart, lineEnd)
+      const matched = matchIn(bytes, lineStart, lineEnd)
       if (matched !== -1 && !onHit(lineStart, lineEnd, lineStart + matched)) return
       const next = text.indexOf('\n', match.index)
       if (next === -1 || next + 1 >= text.length) return
