@@ -1,13 +1,18 @@
 /* A thread that searches: search-threads.ts starts it, says what for, and which runs; it works on them one by one. */
+import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { createScanner } from './scan.js'
 import { blockBytes, createBlockBuffer, createBlockSearch, type BlockSearch } from './search-block.js'
 import { begunCell, stopCell, type Found, type Order, type Run } from './search-threads.js'
 
+const searchNice = 10
 const cells = workerData as Int32Array
 const buffer = createBlockBuffer()
 let blocks: BlockSearch | undefined
 let maxHits = 0
+
+// Where the cores are busy, whoever waits for an answer goes first. Elsewhere than on Linux it would be for the process.
+if (process.platform === 'linux') setPriority(0, searchNice)
 
 parentPort?.on('message', (order: Order) => {
   if ('run' in order) return searchRun(order.run)
