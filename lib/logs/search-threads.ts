@@ -28,12 +28,20 @@ export type Order = { plan: ThreadPlan } | { run: Run }
 export interface Found {
   index: number
   hits: FoundHit[]
+  /** Those of the hits and those around them. */
+  lines: number
   isEnd: boolean
 }
 
-/** The cells a thread shares with us: how many blocks it has begun, and whether it is to leave its runs as they are. */
+/**
+ * The cells a thread shares with us: how many blocks it has begun, or that it waits; whether it is to leave its runs as
+ * they are; and how many lines it has found that were not sent yet.
+ */
 export const begunCell = 0
 export const stopCell = 1
+export const unsentCell = 2
+/** Above it a thread waits: what is found is not held here, and whoever asks for something else has his turn between. */
+export const maxUnsentLines = 1000
 
 export interface SearchThread {
   /** Runs given to it and not ended. */
@@ -41,6 +49,8 @@ export interface SearchThread {
   /** Blocks begun, ever: a thread that works is seen to go on. */
   readonly begun: number
   search(run: Run): void
+  /** What it has found was sent. */
+  sent(found: Found): void
   /** It may be used by others, or has ended, and reads nothing of this search's any more. */
   release(): Promise<void>
 }
@@ -74,7 +84,7 @@ export function createSearchThreads(): SearchThreads {
   let isClosed = false
 
   function start(): Thread {
-    const cells = new Int32Array(new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT))
+    const cells = new Int32Array(new SharedArrayBuffer(3 * Int32Array.BYTES_PER_ELEMENT))
     const worker = new Worker(new URL('./search-worker.js', import.meta.url), { workerData: cells, resourceLimits, execArgv: [] })
     const thread: Thread = { worker, cells, runs: 0, isEnded: false, idle: undefined, ...nobody }
     worker.on('message', (found: Found) => {
@@ -119,6 +129,7 @@ export function createSearchThreads(): SearchThreads {
       thread.worker.ref()
       Object.assign(thread, { ...nobody, onFound: found, onError: error })
       Atomics.store(thread.cells, stopCell, 0)
+      Atomics.store(thread.cells, unsentCell, 0)
       thread.worker.postMessage({ plan } satisfies Order)
       return {
         get runs() { return thread.runs },
@@ -126,6 +137,10 @@ export function createSearchThreads(): SearchThreads {
         search(run) {
           thread.runs++
           thread.worker.postMessage({ run } satisfies Order)
+        },
+        sent({ lines }) {
+          Atomics.sub(thread.cells, unsentCell, lines)
+          Atomics.notify(thread.cells, unsentCell)
         },
         release: () => release(thread)
       }
@@ -142,6 +157,7 @@ const nobody = { onFound: () => {}, onError: () => {}, onDrained: () => {} }
 /** Waits until a thread has left its runs, but not for ever: an expression without end does not hear. */
 async function drained(thread: Thread): Promise<void> {
   Atomics.store(thread.cells, stopCell, 1)
+  Atomics.notify(thread.cells, unsentCell)
   await new Promise<void>(resolve => {
     const timer = setTimeout(resolve, stopMs)
     thread.onDrained = () => {

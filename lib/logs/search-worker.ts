@@ -2,10 +2,13 @@
 import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { createScanner } from './scan.js'
-import { blockBytes, createBlockBuffer, createBlockSearch, type BlockSearch } from './search-block.js'
-import { begunCell, stopCell, type Found, type Order, type Run } from './search-threads.js'
+import { blockBytes, createBlockBuffer, createBlockSearch, type BlockSearch, type FoundHit } from './search-block.js'
+import { begunCell, maxUnsentLines, stopCell, unsentCell, type Found, type Order, type Run } from './search-threads.js'
 
 const searchNice = 10
+/** Sent together. */
+const batchLines = 250
+const waitMs = 500
 const cells = workerData as Int32Array
 const buffer = createBlockBuffer()
 let blocks: BlockSearch | undefined
@@ -23,12 +26,40 @@ parentPort?.on('message', (order: Order) => {
 
 function searchRun({ index, from, to, size }: Run): void {
   let left = maxHits
-  for (let at = from; at < to && left > 0 && Atomics.load(cells, stopCell) === 0; at += blockBytes) {
+  for (let at = from; at < to && left > 0 && !isStopped(); at += blockBytes) {
     // A sign of life: a block that does not end is an expression that does not.
     Atomics.add(cells, begunCell, 1)
     const hits = blocks?.search({ from: at, to: Math.min(to, at + blockBytes), size, maxHits: left }) ?? []
     left -= hits.length
-    if (hits.length > 0) parentPort?.postMessage({ index, hits, isEnd: false } satisfies Found)
+    sendHits(index, hits)
   }
-  parentPort?.postMessage({ index, hits: [], isEnd: true } satisfies Found)
+  parentPort?.postMessage({ index, hits: [], lines: 0, isEnd: true } satisfies Found)
+}
+
+function sendHits(index: number, hits: FoundHit[]): void {
+  for (let from = 0, to = 0; from < hits.length && awaitTurn(); from = to) {
+    let lines = 0
+    for (; to < hits.length && lines < batchLines; to++) lines += linesOf(hits[to] as FoundHit)
+    Atomics.add(cells, unsentCell, lines)
+    parentPort?.postMessage({ index, hits: hits.slice(from, to), lines, isEnd: false } satisfies Found)
+  }
+}
+
+function linesOf({ before, after }: FoundHit): number {
+  return 1 + before.length + after.length
+}
+
+/** Waits until enough was sent; false: the search has ended. */
+function awaitTurn(): boolean {
+  while (!isStopped()) {
+    const unsent = Atomics.load(cells, unsentCell)
+    if (unsent < maxUnsentLines) return true
+    Atomics.wait(cells, unsentCell, unsent, waitMs)
+    Atomics.add(cells, begunCell, 1)
+  }
+  return false
+}
+
+function isStopped(): boolean {
+  return Atomics.load(cells, stopCell) === 1
 }

@@ -1,8 +1,8 @@
 /*
  * Searching a log (§6.4): threads that share the file, this side which puts their hits in order and sends them.
  *
- * A run is some blocks. Each thread has one run, and the next one waiting, so that it never waits for us; no more are
- * given out while the client has not taken the hits of the first, which bounds what is held. An expression that does
+ * A run is some blocks. Each thread has one run, and the next one waiting, so that it waits for us only when it has found
+ * more than the client takes; no more runs are given out than may wait for their turn. An expression that does
  * not come to an end with a block within `stallMs` is stopped by ending its thread: nothing else can.
  */
 import { Refusal } from '../base/refusal.js'
@@ -112,7 +112,8 @@ interface Hand {
 
 /** What was found of a run and not yet sent. */
 interface HeldRun {
-  hits: FoundHit[]
+  found: Found[]
+  thread: SearchThread
   isEnded: boolean
 }
 
@@ -189,13 +190,13 @@ class Search {
     return `progress ${Math.min(done, all)}/${Number.isFinite(all) ? all : '?'}`
   }
 
-  #take({ index, hits, isEnd }: Found): void {
-    const held = this.#held.get(index)
+  #take(found: Found): void {
+    const held = this.#held.get(found.index)
     if (held === undefined) return
-    held.hits.push(...hits)
-    held.isEnded = isEnd
-    if (isEnd) this.#giveOut()
-    if (index === this.#first) this.#wake()
+    held.found.push(found)
+    held.isEnded = found.isEnd
+    if (found.isEnd) this.#giveOut()
+    if (found.index === this.#first) this.#wake()
   }
 
   #giveOut(): void {
@@ -208,7 +209,7 @@ class Search {
       const hand = this.#freeHand()
       if (hand === undefined) return
       const index = this.#next++
-      this.#held.set(index, { hits: [], isEnded: false })
+      this.#held.set(index, { found: [], thread: hand.thread, isEnded: false })
       if (hand.thread.runs === 0) hand.seenAtMs = performance.now()
       hand.thread.search({ index, from, to, size: this.#size })
     }
@@ -259,9 +260,9 @@ class Search {
 
   async *#hitsOf(held: HeldRun): AsyncGenerator<FoundHit> {
     for (;;) {
-      while (held.hits.length > 0) {
-        const hits = held.hits.splice(0)
-        for (const hit of hits) yield hit
+      for (let found = held.found.shift(); found !== undefined; found = held.found.shift()) {
+        for (const hit of found.hits) yield hit
+        held.thread.sent(found)
       }
       if (this.#failure !== undefined) throw this.#failure
       if (held.isEnded) return
