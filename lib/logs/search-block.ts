@@ -23,11 +23,11 @@ export interface Block {
   to: number
   /** Of the file, or of what there is of it by now: then it must reach further than `lookAheadBytes` beyond `to`. */
   size: number
-  maxHits: number
 }
 
 export interface BlockSearch {
-  search(block: Block): FoundHit[]
+  /** Gives each hit in its turn; false: enough. */
+  search(block: Block, onHit: (hit: FoundHit) => boolean): void
 }
 
 export const blockBytes = 1024 * 1024
@@ -148,24 +148,21 @@ export function createBlockSearch(
   }
 
   return {
-    search({ from, to, size: known, maxHits }) {
+    search({ from, to, size: known }, onHit) {
       size = known
       const { start, end } = load(from, to)
-      const hits: FoundHit[] = []
-      if (start >= end) return hits
+      if (start >= end) return
       const bytes = buffer.subarray(start, end)
       scanner.scan(bytes, (lineStart, lineEnd, matchAt) => {
         const afterLine = start + Math.min(lineEnd + 1, bytes.length)
-        hits.push({
+        return onHit({
           offset: base + start + lineStart,
           end: base + afterLine,
           text: cutText(bytes, lineStart, lineEnd, matchAt),
           before: context === 0 ? [] : before(start + lineStart),
           after: context === 0 ? [] : after(afterLine)
         })
-        return hits.length < maxHits
       })
-      return hits
     }
   }
 }

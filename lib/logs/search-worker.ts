@@ -25,28 +25,43 @@ parentPort?.on('message', (order: Order) => {
 })
 
 function searchRun({ index, from, to, size }: Run): void {
+  const batch = createBatch(index)
   let left = maxHits
   for (let at = from; at < to && left > 0 && !isStopped(); at += blockBytes) {
     // A sign of life: a block that does not end is an expression that does not.
     Atomics.add(cells, begunCell, 1)
-    const hits = blocks?.search({ from: at, to: Math.min(to, at + blockBytes), size, maxHits: left }) ?? []
-    left -= hits.length
-    sendHits(index, hits)
+    blocks?.search({ from: at, to: Math.min(to, at + blockBytes), size }, hit => {
+      left--
+      return batch.add(hit) && left > 0
+    })
+    batch.send()
   }
   parentPort?.postMessage({ index, hits: [], lines: 0, isEnd: true } satisfies Found)
 }
 
-function sendHits(index: number, hits: FoundHit[]): void {
-  for (let from = 0, to = 0; from < hits.length && awaitTurn(); from = to) {
-    let lines = 0
-    for (; to < hits.length && lines < batchLines; to++) lines += linesOf(hits[to] as FoundHit)
-    Atomics.add(cells, unsentCell, lines)
-    parentPort?.postMessage({ index, hits: hits.slice(from, to), lines, isEnd: false } satisfies Found)
-  }
-}
+/** Hits that go together: those of a block, or some of them where there are many. */
+function createBatch(index: number): { add(hit: FoundHit): boolean; send(): boolean } {
+  let hits: FoundHit[] = []
+  let lines = 0
 
-function linesOf({ before, after }: FoundHit): number {
-  return 1 + before.length + after.length
+  function send(): boolean {
+    if (hits.length === 0) return true
+    if (!awaitTurn()) return false
+    Atomics.add(cells, unsentCell, lines)
+    parentPort?.postMessage({ index, hits, lines, isEnd: false } satisfies Found)
+    hits = []
+    lines = 0
+    return true
+  }
+
+  return {
+    add(hit) {
+      hits.push(hit)
+      lines += 1 + hit.before.length + hit.after.length
+      return lines < batchLines || send()
+    },
+    send
+  }
 }
 
 /** Waits until enough was sent; false: the search has ended. */
