@@ -122,8 +122,8 @@ function createGrowth(work: (grown: (size: number) => void) => Promise<void>): G
   return {
     async reach(wanted) {
       for (;;) {
-        if (failure !== undefined) throw failure
         if (isWhole || size >= wanted) return { size, isWhole }
+        if (failure !== undefined) throw failure
         await new Promise<void>(resolve => { waiting.push(resolve) })
       }
     },

@@ -76,8 +76,8 @@ const keptMs = 5_000
 const maxKept = 2
 /** In which a thread that is told to stop should have come to the end of its block. */
 const stopMs = 250
-/** What is young dies at once. The old is what was found: 5,000 hits of one block, with 40 lines around each, are 50 MB. */
-const resourceLimits = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 160 }
+/** What is young dies at once. The old is what was found and not yet sent. */
+const resourceLimits = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 64 }
 
 export function createSearchThreads(): SearchThreads {
   const kept: Thread[] = []

@@ -127,6 +127,7 @@ class Search {
   #size = 0
   #isWhole = false
   #isAsking = false
+  #broken: { error: unknown } | undefined
   /** The run whose hits are being sent, and the next one to be given out. */
   #first = 0
   #next = 0
@@ -215,7 +216,7 @@ class Search {
     }
   }
 
-  /** Waits for more of the file, and goes on then. */
+  /** Waits for more of the file, and goes on then. What comes before its end is searched, however it ends. */
   #ask(wanted: number): void {
     if (this.#isAsking) return
     this.#isAsking = true
@@ -226,7 +227,10 @@ class Search {
       if (isWhole) this.#to = Math.min(this.#to, size)
       this.#giveOut()
       this.#wake()
-    }, error => this.#fail(error))
+    }, error => {
+      this.#broken = { error }
+      this.#wake()
+    })
   }
 
   /** The thread with the least to do, unless all have enough. */
@@ -253,6 +257,7 @@ class Search {
       if (this.#failure !== undefined) throw this.#failure
       const held = this.#held.get(index)
       if (held !== undefined) return held
+      if (this.#broken !== undefined) throw this.#broken.error
       if (this.#from + index * runBytes >= this.#to) return null
       await this.#woken()
     }
