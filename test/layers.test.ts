@@ -113,7 +113,7 @@ const testedElsewhere: Array<[path: RegExp, reason: string]> = [
   [/^http\/multipart-parser\.ts$/, 'multipart.test.ts, through its fixtures'],
   [/^target\/(disk|record|stage)\.ts$/, 'parts of one extraction: test/deploy/extraction and extract-faults'],
   [/^logs\/(generation|watch)\.ts$/, 'tail.test.ts: what follows a file, and what wakes it'],
-  [/^logs\/(search-block|search-worker)\.ts$/, 'search.test.ts: a search in its threads'],
+  [/^logs\/search-(worker|threads|gate)\.ts$/, 'search.test.ts: a search in its threads'],
   [/^logs\/(text|contents)\.ts$/, 'window.test.ts'],
   [/^logs\/(viewer|sources|inflated)\.ts$/, 'api/log-sources.test.ts: over a socket'],
   [/^store\/tables\/log-sources\.ts$/, 'api/log-sources.test.ts: over a socket'],
