@@ -70,8 +70,8 @@ function acceptHead(key: string, protocol: string): string {
 
 function upgradeRequired(reason: string): Handshake {
   const refusal = new Refusal('upgrade', 'upgrade_required', `The WebSocket cannot be opened: ${reason}`)
-  // RFC 9110 §15.5.22, and RFC 6455 §4.4.
-  const headers = { upgrade: 'websocket', connection: 'Upgrade', 'sec-websocket-version': version }
+  // RFC 9110 §7.8 and §15.5.22, RFC 6455 §4.4. Left to itself, node:http would take `Upgrade` for "keep it open".
+  const headers = { upgrade: 'websocket', connection: 'Upgrade, close', 'sec-websocket-version': version }
   return { outcome: 'refused', reply: refusalReply(refusal, headers) }
 }
 
