@@ -4,19 +4,14 @@
  * It is an optional dependency with a part compiled for the platform, so it is loaded on first use, and what is wrong
  * with it is a sentence, not an error. Its types are written here: without it, this must compile too.
  *
- * node-pty 1.1.0 is led around three of its habits, on systems that have a file descriptor for the terminal:
- *   - Reading stops 200 ms after the program's exit. What the kernel still holds then, because reading was paused or
- *     this process was busy, would be lost. So the stream's `destroy` waits until all of it is read.
- *   - A write that the kernel does not take is tried again in a busy loop, from a queue without a limit that outlives
- *     the descriptor: somebody else's file may have its number by then. So bytes are written here, synchronously (the
- *     descriptor does not block), and only while the stream is open.
- *   - Ending it signals the program alone. Here its process group is meant.
- * Decoding is left to it: without an encoding it would tell the kernel that the terminal is not UTF-8 (IUTF8), and a
- * backspace would delete half a character. Node's decoder keeps the bytes of a character that is cut until the rest is
- * there.
+ * Where the terminal is a file descriptor (everywhere but on Windows), node-pty 1.1.0 only starts the program. It loses
+ * output at the program's end (pty-output.ts), types into descriptors that are closed (pty-input.ts), and its `kill`
+ * reaches the program alone; here its process group is meant.
  */
-import { writeSync } from 'node:fs'
 import { constants } from 'node:os'
+import { createPtyInput } from './pty-input.js'
+import { readPty } from './pty-output.js'
+import type { PtyStream } from './pty-output.js'
 
 export interface PtyOptions {
   /** The program and its arguments. */
@@ -56,14 +51,6 @@ export type PtyModule =
   | { outcome: 'missing'; reason: string }
 
 export const defaultGraceMs = 2_000
-/** Of input that the terminal does not take yet. */
-const maxInputBytes = 1024 * 1024
-/** After the exit: silence that long means that all is read, and that somebody else holds the terminal open. */
-const drainIdleMs = 200
-/** After the exit: at most so many times that silence is waited for, however busily a daemon writes on. */
-const maxDrainWaits = 8
-/** Before input that was not taken is offered again. */
-const retryMs = 10
 
 /** node-pty as far as it is used here. */
 interface NodePty {
@@ -75,7 +62,7 @@ interface NodePtyTerminal {
   /** Not on Windows. */
   readonly fd?: number
   /** Not part of its interface; where it is not what it is expected to be, its own ways are taken. */
-  readonly _socket?: NodeJS.ReadableStream & { destroyed: boolean; destroy(error?: Error): unknown; destroySoon?: unknown }
+  readonly _socket?: PtyStream
   onData(take: (text: string) => void): void
   onExit(take: (end: { exitCode: number; signal?: number }) => void): void
   write(text: string): void
@@ -119,9 +106,12 @@ function explain(error: NodeJS.ErrnoException): string {
 function createPty(spawn: NodePty['spawn'], { command: [program, ...words], cwd, env, cols, rows }: PtyOptions): Pty {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined))
   const name = env['TERM'] ?? 'xterm-256color'
+  // The encoding also tells the kernel (IUTF8): else a backspace would delete half a character.
   const terminal = spawn(program, words, { name, cwd, cols, rows, env: given, encoding: 'utf8' })
-  const drain = keepUntilDrained(terminal)
-  const input = createInput(terminal)
+  const { fd, _socket: stream } = terminal
+  const device = isWindows || fd === undefined || stream === undefined ? undefined : { fd, stream }
+  const output = device === undefined ? plainOutput(terminal) : readPty(device)
+  const input = device === undefined ? plainInput(terminal) : createPtyInput(device)
   let isOver = false
   const ended = new Promise<PtyEnded>(resolve => {
     terminal.onExit(({ exitCode, signal }) => {
@@ -131,137 +121,50 @@ function createPty(spawn: NodePty['spawn'], { command: [program, ...words], cwd,
     })
   })
 
-  return {
-    pid: terminal.pid,
-    ended,
-    onData: take => terminal.onData(take),
-    write: text => isOver || input.write(text),
-    resize(size) {
-      if (!isOver && !terminal._socket?.destroyed) terminal.resize(size.cols, size.rows)
-    },
-    pause: () => terminal.pause(),
-    resume() {
-      terminal.resume()
-      drain.resumed()
-    },
-    async end(graceMs = defaultGraceMs) {
-      signalGroup(terminal, 'SIGHUP')
-      const kill = setTimeout(() => signalGroup(terminal, 'SIGKILL'), graceMs)
-      drain.giveUp()
-      await ended
-      clearTimeout(kill)
-    }
-  }
-
-  function signalGroup({ pid, kill }: NodePtyTerminal, signal: NodeJS.Signals): void {
+  function signalGroup(signal: NodeJS.Signals): void {
     if (isOver) return
-    if (isWindows) return kill.call(terminal)
+    if (isWindows) return terminal.kill()
     try {
-      process.kill(-pid, signal)
+      process.kill(-terminal.pid, signal)
     } catch {
       // It has just ended.
     }
   }
-}
 
-/**
- * Replaces the stream's `destroy`: node-pty calls it without an error only to stop reading after the exit. The stream's
- * own end comes with an error (EIO), and passes.
- */
-function keepUntilDrained(terminal: NodePtyTerminal): { resumed(): void; giveUp(): void } {
-  const stream = terminal._socket
-  if (isWindows || stream === undefined) return { resumed() {}, giveUp: () => terminal.resume() }
-  const destroy = stream.destroy.bind(stream)
-  let isOver = false
-  let isGivenUp = false
-  let isQuiet = true
-  let waits = 0
-  stream.on('data', () => void (isQuiet = false))
-
-  function look(): void {
-    // A timer that is late comes before what has arrived meanwhile; this comes after it.
-    setImmediate(() => {
-      if (stream?.isPaused()) return
-      if (isQuiet || ++waits > maxDrainWaits) return void destroy()
-      wait()
-    })
-  }
-
-  function wait(): void {
-    isQuiet = true
-    setTimeout(look, drainIdleMs)
-  }
-
-  stream.destroy = error => {
-    if (error !== undefined && error !== null || isGivenUp) return destroy(error)
-    isOver = true
-    look()
-    return stream
-  }
   return {
-    resumed() {
-      if (isOver) wait()
+    pid: terminal.pid,
+    ended,
+    onData: output.onData,
+    pause: output.pause,
+    resume: output.resume,
+    write: text => isOver || input.write(text),
+    resize(size) {
+      if (!isOver && !stream?.destroyed) terminal.resize(size.cols, size.rows)
     },
-    /** Nobody waits for what is unread any more. */
-    giveUp() {
-      isGivenUp = true
-      terminal.resume()
-      if (isOver) destroy()
+    async end(graceMs = defaultGraceMs) {
+      signalGroup('SIGHUP')
+      const kill = setTimeout(signalGroup, graceMs, 'SIGKILL')
+      output.giveUp()
+      await ended
+      clearTimeout(kill)
     }
   }
 }
 
-/** What is typed: written at once as far as the terminal takes it, in order, and dropped with it. */
-function createInput(terminal: NodePtyTerminal): { write(text: string): boolean; stop(): void } {
-  const { fd, _socket: stream } = terminal
-  let waiting: Buffer[] = []
-  let waitingBytes = 0
-  let retry: NodeJS.Timeout | undefined
-
-  function flush(): void {
-    retry = undefined
-    while (waiting.length > 0) {
-      const written = tryToWrite(waiting[0] as Buffer)
-      if (written === undefined) return stop()
-      waitingBytes -= written
-      if (written === (waiting[0] as Buffer).length) {
-        waiting.shift()
-        continue
-      }
-      waiting[0] = (waiting[0] as Buffer).subarray(written)
-      retry = setTimeout(flush, retryMs)
-      return
-    }
-  }
-
-  /** How many bytes were taken; undefined: there is no terminal any more. */
-  function tryToWrite(bytes: Buffer): number | undefined {
-    if (stream?.destroyed) return undefined
-    try {
-      return writeSync(fd as number, bytes)
-    } catch (error) {
-      return (error as NodeJS.ErrnoException).code === 'EAGAIN' ? 0 : undefined
-    }
-  }
-
-  function stop(): void {
-    clearTimeout(retry)
-    waiting = []
-    waitingBytes = 0
-  }
-
+function plainOutput(terminal: NodePtyTerminal): ReturnType<typeof readPty> {
   return {
-    stop,
+    onData: take => terminal.onData(take),
+    pause: () => terminal.pause(),
+    resume: () => terminal.resume(),
+    giveUp: () => terminal.resume()
+  }
+}
+
+function plainInput(terminal: NodePtyTerminal): ReturnType<typeof createPtyInput> {
+  return {
+    stop() {},
     write(text) {
-      if (fd === undefined || stream === undefined) {
-        terminal.write(text)
-        return true
-      }
-      const bytes = Buffer.from(text)
-      if (waitingBytes + bytes.length > maxInputBytes) return false
-      waiting.push(bytes)
-      waitingBytes += bytes.length
-      if (retry === undefined) flush()
+      terminal.write(text)
       return true
     }
   }
