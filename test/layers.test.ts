@@ -109,6 +109,8 @@ const testedElsewhere: Array<[path: RegExp, reason: string]> = [
   [/^cli\/bun\.ts$/, 'commands/serve.test.ts'],
   [/^cli\/commands\/cancel\.ts$/, 'commands/logs.test.ts: beside the deployment it cancels'],
   [/^cli\/commands\/telemetry-(on|off|status|endpoint)\.ts$/, 'cli/telemetry.test.ts: the four change one another'],
+  [/^proc\/pty-(input|output)\.ts$/, 'pty.test.ts: on real terminals'],
+  [/^terminal\/session\.ts$/, 'sessions.test.ts: with real shells'],
   [/^http\/(body|broken-request|connections|exchange|linger|send|sink)\.ts$/, 'parts of the server: server.test.ts, over sockets'],
   [/^http\/multipart-parser\.ts$/, 'multipart.test.ts, through its fixtures'],
   [/^target\/(disk|record|stage)\.ts$/, 'parts of one extraction: test/deploy/extraction and extract-faults'],

@@ -60,7 +60,7 @@ function routes(): string {
 function codes(): string {
   const reply = readFileSync(join(top, 'lib/http/reply.ts'), 'utf8')
   const statuses = [...reply.matchAll(/^ {2}(\w+): (\d{3})/gm)].map(([, kind = '', status = '']) => ({ kind, status }))
-  const rooms = ['api', 'auth', 'archive', 'deploy', 'http', 'logs', 'projects', 'store', 'system', 'target', 'transfer', 'base']
+  const rooms = ['api', 'auth', 'archive', 'deploy', 'http', 'logs', 'projects', 'store', 'system', 'target', 'terminal', 'transfer', 'base']
   const text = rooms.map(room => join(top, 'lib', room)).flatMap(sourcesBelow).map(path => readFileSync(path, 'utf8')).join('\n')
   const found = [...text.matchAll(/new Refusal\(\s*'(\w+)',\s*'(\w+)'/g)].map(([, kind, code]) => ({ kind, code }))
   const rows = [...new Set(statuses.map(({ status }) => status))].map(status => {

@@ -1,5 +1,6 @@
 import type { AdminToken } from '../auth/admin-token.js'
 import { createAllowList } from '../auth/allow-list.js'
+import type { AllowList } from '../auth/allow-list.js'
 import { createAudit } from '../auth/audit.js'
 import type { Audit } from '../auth/audit.js'
 import { createBearer } from '../auth/bearer.js'
@@ -21,8 +22,10 @@ export interface World {
   home: Home
   clock: Clock
   ids: Ids
-  /** What scripts inherit, without its secrets. */
+  /** What scripts and shells inherit, without its secrets. */
   environment: Environment
+  /** Whether there may be a terminal at all, whatever the settings say. */
+  terminal: boolean
   version: string
   /** What an operator should see: our own faults. */
   log(message: string, error?: unknown): void
@@ -34,6 +37,7 @@ export interface Front {
   audit: Audit
   settings: Settings
   tickets: Tickets
+  allowList: AllowList
   bearer: Bearer
   probe: Probe
   startedAtMs: number
@@ -45,13 +49,14 @@ export function createFront({ store, clock, ids, version, log }: World, admin: A
   const audit = createAudit({ store, clock, ids, onError: error => log('An audit entry could not be kept', error) })
   const settings = createSettings({ store, audit })
   const tickets = createTickets({ clock, ids })
+  const allowList = createAllowList({ allowed: () => settings.list('allowed_ips') })
   const bearer = createBearer({
     admin,
     tickets,
     projectOf: token => findProjectByToken(store, token),
     globalToken: () => settings.text('global_deploy_token'),
-    allowList: createAllowList({ allowed: () => settings.list('allowed_ips') })
+    allowList
   })
   const probe = createProbe({ store, clock, version, startedAtMs })
-  return { admin, audit, settings, tickets, bearer, probe, startedAtMs }
+  return { admin, audit, settings, tickets, allowList, bearer, probe, startedAtMs }
 }

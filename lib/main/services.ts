@@ -18,6 +18,7 @@ import type { LogViewer } from '../logs/viewer.js'
 import { createFileWatcher } from '../logs/watch.js'
 import { logKinds } from '../model/log-source.js'
 import type { LogSource } from '../model/log-source.js'
+import { createPtyLoader } from '../proc/pty.js'
 import { applyToProjects } from '../projects/bulk.js'
 import { createLabels } from '../projects/labels.js'
 import { createProjects } from '../projects/projects.js'
@@ -36,6 +37,8 @@ import { settingRows } from '../system/settings.js'
 import { createStorage } from '../system/storage.js'
 import { createStats } from '../system/stats.js'
 import { readStatus } from '../system/status.js'
+import { createTerminals } from '../terminal/sessions.js'
+import type { Terminals } from '../terminal/sessions.js'
 import type { LogSourceTable } from '../transfer/needs.js'
 import type { LogSourceRecord } from '../transfer/package.js'
 import { createTransfer } from '../transfer/transfer.js'
@@ -45,6 +48,7 @@ export interface Services {
   deployer: Deployer
   webhook: Webhook
   logViewer: LogViewer
+  terminals: Terminals
   /** What the API's handlers need of all of them. */
   api: ApiNeeds
 }
@@ -55,7 +59,7 @@ const searchedForScripts = 200
 /** Builds every service behind the front; each gets what it needs of another as the small interface it declares. */
 export function createServices(world: World, front: Front): Services {
   const { store, home, clock, ids, environment, version, log } = world
-  const { admin, audit, settings, tickets, startedAtMs } = front
+  const { admin, audit, settings, tickets, allowList, startedAtMs } = front
   const webhook = createWebhook({ settings, audit: audit.record, clock, ids, version, log })
   const deployer = createDeployer({
     store,
@@ -83,12 +87,22 @@ export function createServices(world: World, front: Front): Services {
   const records = createRecords({ findDeployment: id => findDeployment(store, id), deployer })
   const health = createHealth({ store, clock, version, startedAtMs, home })
   const disk = async () => (await health.detail()).disk
+  const terminals = createTerminals({
+    isOffered: world.terminal,
+    isEnabled: () => settings.flag('terminal_enabled'),
+    loadPty: createPtyLoader(),
+    environment,
+    audit: audit.record,
+    clock,
+    ids
+  })
   const storage = createStorage({ store, home, retention: deployer, disk, audit })
 
   return {
     deployer,
     webhook,
     logViewer,
+    terminals,
     api: {
       auth: { admin, lockout: createLockout({ clock }), tickets, audit },
       projects: {
@@ -131,7 +145,9 @@ export function createServices(world: World, front: Front): Services {
 
       logSources: { sources: logSources, viewer: logViewer },
 
-      migration: { transfer, deployer, clock }
+      migration: { transfer, deployer, clock },
+
+      terminal: { terminals, projects, allowList }
     }
   }
 }

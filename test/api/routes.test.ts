@@ -71,6 +71,8 @@ GET /api/fs/list admin
 GET /api/migration/export admin_download
 POST /api/migration/import admin
 GET /api/migration/verify admin
+GET /api/terminal/available admin
+GET /api/terminal/ws terminal
 `
 
 type Answer = 401 | 403 | 'in'
@@ -113,7 +115,8 @@ t.test('who may call what', async t => {
         const expected = matrix[auth][holder as keyof typeof tokens]
         if (expected === 'in') {
           // Login has a 401 of its own, but not for this body.
-          t.ok(status !== 401 && status !== 403 && status < 500, `${holder}: ${status}`)
+          // 501: there is no node-pty on this machine.
+          t.ok(status !== 401 && status !== 403 && (status < 500 || status === 501), `${holder}: ${status}`)
           continue
         }
         t.equal(status, expected, holder)

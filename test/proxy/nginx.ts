@@ -77,8 +77,10 @@ async function freePort(): Promise<number> {
 const recipe = (upstream: string): string => `
       proxy_pass ${upstream};
       proxy_http_version 1.1;
-      proxy_set_header Host $host;
-      proxy_set_header X-Forwarded-Host $host;
+      proxy_set_header Host $http_host;
+      proxy_set_header X-Forwarded-Host $http_host;
+      proxy_set_header Upgrade $http_upgrade;
+      proxy_set_header Connection "upgrade";
       proxy_set_header X-Forwarded-For $remote_addr;
       proxy_request_buffering off;
       proxy_buffering off;

@@ -37,6 +37,8 @@ export interface StageOptions {
   host?: string
   clock?: Clock
   environment?: Record<string, string>
+  /** As `serve --no-terminal` says it. */
+  terminal?: boolean
   /** Settings as a client would PUT them. */
   settings?: Record<string, string>
 }
@@ -68,6 +70,7 @@ export async function startServer(t: Test, options: StageOptions = {}): Promise<
       report: { info: line => void told.info.push(line), warn: line => void told.warn.push(line) },
       ...(options.base === undefined ? {} : { base: options.base }),
       ...(options.host === undefined ? {} : { host: options.host }),
+      ...(options.terminal === undefined ? {} : { terminal: options.terminal }),
       ...(options.clock === undefined ? {} : { clock: options.clock })
     })
 
