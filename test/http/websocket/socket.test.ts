@@ -86,7 +86,7 @@ t.test('RFC 6455 §5 to §8, over a socket', async t => {
 
       // Some at a time: a connection costs more than the bytes.
       const wrong: number[] = []
-      for (let at = 1; at < one.bytes.length; at += Math.ceil(one.bytes.length / 16)) {
+      for (let at = 1; at < one.bytes.length; at += Math.ceil(one.bytes.length / 6)) {
         const client = await open(echo)
         client.write(one.bytes.subarray(0, at))
         await turn()
@@ -221,7 +221,7 @@ t.test('a bug in a route is 1011 for the peer, and the log has it', async t => {
 })
 
 t.test('a server that stops says 1001, and accepts nothing more', async t => {
-  const echo = await startEcho(t)
+  const echo = await startEcho(t, { closeMs: 200 })
   const polite = await open(echo)
   const rude = await open(echo)
   const closed = echo.server.close({ graceMs: 60_000 })
