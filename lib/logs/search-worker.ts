@@ -3,7 +3,7 @@ import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { createScanner } from './scan.js'
 import { blockBytes, createBlockBuffer, createBlockSearch, type BlockSearch, type FoundHit } from './search-block.js'
-import { begunCell, maxUnsentLines, stopCell, unsentCell, type Found, type Order, type Run } from './search-threads.js'
+import { maxUnsentLines, signCell, stopCell, unsentCell, type Found, type Order, type Run } from './search-threads.js'
 
 /** Where the cores are busy, whoever waits for an answer goes first: a third of the time. measured: bench/search-server */
 const searchNice = 5
@@ -29,10 +29,10 @@ function searchRun({ index, from, to, size }: Run): void {
   const batch = createBatch(index)
   let left = maxHits
   for (let at = from; at < to && left > 0 && !isStopped(); at += blockBytes) {
-    // A sign of life: a block that does not end is an expression that does not.
-    Atomics.add(cells, begunCell, 1)
+    Atomics.add(cells, signCell, 1)
     blocks?.search({ from: at, to: Math.min(to, at + blockBytes), size }, hit => {
       left--
+      Atomics.add(cells, signCell, 1)
       return batch.add(hit) && left > 0
     })
     batch.send()
@@ -71,7 +71,7 @@ function awaitTurn(): boolean {
     const unsent = Atomics.load(cells, unsentCell)
     if (unsent < maxUnsentLines) return true
     Atomics.wait(cells, unsentCell, unsent, waitMs)
-    Atomics.add(cells, begunCell, 1)
+    Atomics.add(cells, signCell, 1)
   }
   return false
 }
