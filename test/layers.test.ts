@@ -95,6 +95,7 @@ const testedElsewhere: Array<[path: RegExp, reason: string]> = [
   [/^transfer\/(export|fields|pack-target|plan|read-package|records|scratch|transfer)\.ts$/, 'api/migration.test.ts: whole packages'],
   [/^(cli|main)\/local\.ts$/, 'cli/commands/import.test.ts: with a server and without'],
   [/^model\//, 'types and constants'],
+  [/^archive\/zip-records\.ts$/, 'write-file.test.ts: read by unzip, by Python, and by our own reader'],
   [/^base\/(clock|refusal)\.ts$/, 'types; every other test meets them'],
   [/^(http\/route|deploy\/needs)\.ts$/, 'types'],
   [/^cli\/(command|common-options)\.ts$/, 'types and rows'],
