@@ -59,6 +59,7 @@ export async function writeZipFile(
   const written: ZipWritten = { entries: 0, bytes: 0, zipBytes: 0 }
   const entries: Entry[] = []
   const syncing = createSyncing(file)
+  const small = createGathering(file)
   const onRead = (bytes: number): void => {
     signal?.throwIfAborted()
     written.bytes += bytes
@@ -73,18 +74,21 @@ export async function writeZipFile(
       const contents = await ready
       if (contents !== null) {
         Object.assign(entry, { method: contents.method, crc: contents.crc, packedBytes: contents.packed.length })
-        await writeAll(file, Buffer.concat([localHeader(entry), contents.packed]), entry.offset)
+        await small.add(localHeader(entry), contents.packed)
         onRead(entry.bytes)
       } else {
+        await small.flush()
         Object.assign(entry, await writeLarge(source, { file, at, level, onRead }))
         await writeAll(file, localHeader(entry), entry.offset)
       }
       written.zipBytes = at + entry.packedBytes
+      if (contents === null) small.goOnAt(written.zipBytes)
       written.entries++
       entries.push(entry)
     }
     const directory = directoryOf(entries, written.zipBytes, zip64FromBytes)
-    await writeAll(file, directory, written.zipBytes)
+    await small.add(directory)
+    await small.flush()
     written.zipBytes += directory.length
   }
 
@@ -96,6 +100,38 @@ export async function writeZipFile(
   }
   await syncing.finish()
   return written
+}
+
+interface Gathering {
+  add(...pieces: Uint8Array[]): Promise<void>
+  flush(): Promise<void>
+  /** What is added next stands there. */
+  goOnAt(place: number): void
+}
+
+/** Writes what is small and stands side by side in one go: a package may have tens of thousands of outputs. */
+function createGathering(file: ZipFileHandle): Gathering {
+  let place = 0
+  let pieces: Uint8Array[] = []
+  let bytes = 0
+
+  async function flush(): Promise<void> {
+    const [gathered, at] = [Buffer.concat(pieces), place]
+    place += bytes
+    pieces = []
+    bytes = 0
+    await writeAll(file, gathered, at)
+  }
+
+  return {
+    async add(...more) {
+      pieces.push(...more)
+      for (const { length } of more) bytes += length
+      if (bytes >= blockBytes) await flush()
+    },
+    flush,
+    goOnAt: next => void (place = next)
+  }
 }
 
 interface Syncing {
