@@ -73,12 +73,11 @@ t.test('what was written comes out of unzip and Python, whole', { skip: noUnzip 
   t.equal((await stat(join(directory, 'out/a.txt'))).mtimeMs, mtimeMs, 'to the second')
 })
 
-t.test('more entries than 16 bits can count', { skip: noPython }, async t => {
+t.test('more entries than 16 bits can count', { skip: noUnzip }, async t => {
   const zip = join(t.testdir({}), 'x.zip')
   const many = Array.from({ length: 65_536 }, (_, n) => bytesSource(`${n}`, ''))
   t.equal((await zipTo(zip, many)).entries, 65_536)
-  const program = 'import zipfile,sys; z=zipfile.ZipFile(sys.argv[1]); print(len(z.infolist()), z.infolist()[-1].filename)'
-  t.equal((await run('python3', ['-c', program, zip])).stdout, '65536 65535\n')
+  t.match((await run('unzip', ['-Zt', zip])).stdout, /^65536 files, 0 bytes uncompressed/)
 })
 
 t.test('zip64, for sizes and places that 32 bits cannot hold', { skip: noUnzip || noPython }, async t => {
