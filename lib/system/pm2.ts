@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.js'
+import type { Pm2App } from '../model/pm2.js'
 import { runProcess } from '../proc/run.js'
 import { parseJlist } from './pm2-list.js'
 import type { Pm2Process } from './pm2-list.js'
@@ -9,13 +10,6 @@ import type { Environment } from './pm2-program.js'
 export type Pm2Listing =
   | { outcome: 'listed'; processes: Pm2Process[] }
   | { outcome: 'missing' | 'failed'; message: string }
-
-/** A list item (§2.12): the instances of a cluster are one application. */
-export interface Pm2App {
-  name: string
-  pmId: number
-  status: string
-}
 
 /** What a project's page shows of its application (§2.12, §4.11). */
 export type Pm2Binding = { bound: false; message: string } | { bound: true; found: false; name: string } | Pm2Details

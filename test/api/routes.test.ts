@@ -48,6 +48,7 @@ GET /api/log-sources/:sourceId/range admin
 GET /api/log-sources/:sourceId/stream admin
 GET /api/log-sources/:sourceId/search admin
 GET /api/settings admin
+GET /api/settings/schema admin
 PUT /api/settings admin
 POST /api/settings/token admin
 GET /api/settings/status admin
@@ -57,6 +58,7 @@ GET /api/storage admin
 POST /api/storage/clean admin
 POST /api/public/telemetry/report public
 GET /api/public/telemetry/overview public
+GET /api/overview admin
 GET /api/system/resources admin
 GET /api/pm2/available admin
 GET /api/pm2/apps admin
