@@ -2,7 +2,7 @@ import { createCalls } from './server/calls.js'
 import { createClient } from './server/client.js'
 import { SvcApp } from './elements/svc-app.js'
 import { SvcNotices } from './elements/svc-notices.js'
-import { startOverlays } from './overlays.js'
+import type { Overlays } from './overlays.js'
 import { LostPage } from './pages/lost.js'
 import { Page } from './pages/page.js'
 import type { ElementTable, PageContext } from './pages/page.js'
@@ -77,7 +77,23 @@ const context: PageContext = {
   session,
   connection,
   go: (path, options) => router.go(path, options),
+  readings: [],
   define
+}
+
+let overlays: Overlays | undefined
+let loadingOverlays: Promise<Overlays> | undefined
+
+/** Loads what lies over pages with the first key or wish for it: the first screen does without. */
+function withOverlays(use: (overlays: Overlays) => void): void {
+  if (overlays !== undefined) return use(overlays)
+  loadingOverlays ??= import('./overlays.js').then(({ createOverlays }) => {
+    return (overlays = createOverlays({ app, context, preferences }))
+  })
+  loadingOverlays.then(use, cause => {
+    loadingOverlays = undefined
+    console.warn(cause)
+  })
 }
 
 /** Asks until there is an answer, whatever it is; every answer opens the connection. */
@@ -145,7 +161,13 @@ connection.addEventListener('change', () => {
   if (connection.state === 'lost') void findAgain()
 })
 addEventListener('offline', () => connection.set('lost'))
-startOverlays({ app, context, preferences })
+app.addEventListener('overlay', event => withOverlays(({ lay }) => lay(event.overlay)))
+addEventListener('keydown', event => {
+  if (event.defaultPrevented) return
+  // The browser has a Ctrl-K of its own, and does not wait for a module.
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') event.preventDefault()
+  withOverlays(({ press }) => press(event))
+})
 session.addEventListener('session', event => {
   const { reason } = event as SessionEvent
   if (reason === null && router.place !== null) redirect(router.place)

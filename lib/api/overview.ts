@@ -1,7 +1,7 @@
 import { json } from '../http/route.js'
 import type { DeploymentRow, DeploymentStatus } from '../model/deployment.js'
 import type { ServerStatus } from '../model/health.js'
-import type { Overview } from '../model/overview.js'
+import type { Overview, RecentDays } from '../model/overview.js'
 import type { Project } from '../model/project.js'
 import type { Health } from '../system/health.js'
 import type { Stats } from '../system/stats.js'
@@ -39,9 +39,15 @@ export function overviewHandlers({ status, health, stats, deployments, listProje
           return { id, name, env, status, lastDeployAt }
         }),
         newestProject: last.length > 0 ? null : (projects[0] ?? null),
-        rates: query.has('days') ? stats.successRates(queryLimit(query, 'days', { fallback: maxDays, max: maxDays })) : null
+        days: query.has('days') ? recentDays(stats, queryLimit(query, 'days', { fallback: maxDays, max: maxDays })) : null
       }
       return json(overview)
     }
   } satisfies Record<string, Handler>
+}
+
+function recentDays(stats: Pick<Stats, 'successRates'>, days: number): RecentDays {
+  const { points } = stats.successRates(days)
+  const items = points.map(({ date, success, failed }) => ({ date, success, failed }))
+  return { today: points.at(-1)?.date ?? '', items: items.filter(({ success, failed }) => success + failed > 0) }
 }

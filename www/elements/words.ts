@@ -88,6 +88,11 @@ export function sizeWords(bytes: number): string {
   return `${unit === 0 || value >= 9.95 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`
 }
 
+/** A share of a hundred: `0.4 %`, `12 %`, `100 %`. */
+export function percentWords(percent: number): string {
+  return `${percent !== 0 && percent < 9.95 ? Math.round(percent * 10) / 10 : Math.round(percent)} %`
+}
+
 /** A secret that can be told apart but not read. */
 export function maskWords(secret: string): string {
   return `••••••••${secret.slice(-4)}`
