@@ -33,7 +33,7 @@ export function niceBytesEnd(most: number): number {
 
 /** The end of an axis of whole numbers, with a whole number in its middle. */
 export function niceCountEnd(most: number): number {
-  const end = niceEnd(Math.max(2, most))
+  const end = most <= 10 ? Math.max(2, Math.ceil(most)) : niceEnd(most)
   return end % 2 === 0 ? end : end + 1
 }
 

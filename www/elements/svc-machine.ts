@@ -41,7 +41,7 @@ const allSeries: readonly Series[] = [
     words: 'Memory',
     value: ({ memory }) => memory.usedBytes,
     say: sizeWords,
-    most: ({ memory }) => niceBytesEnd(memory.totalBytes),
+    most: ({ memory }) => memory.totalBytes,
     note: ({ memory }) => t('{size} available of {total}', {
       size: sizeWords(memory.availableBytes), total: sizeWords(memory.totalBytes)
     })

@@ -60,6 +60,21 @@ export function timeWords(at: string, locale: Locale = {}): string {
   }).format(Date.parse(at))
 }
 
+/** A day of the statistics, which are those of UTC: `21 Nov`. */
+export function dayWords(date: string): string {
+  return new Intl.DateTimeFormat(ownLanguage(), { day: 'numeric', month: 'short', timeZone: 'UTC' }).format(Date.parse(date))
+}
+
+/** Its month: `Nov`. */
+export function monthWords(date: string): string {
+  return new Intl.DateTimeFormat(ownLanguage(), { month: 'short', timeZone: 'UTC' }).format(Date.parse(date))
+}
+
+/** Its weekday: `Mon`. */
+export function weekdayWords(date: string): string {
+  return new Intl.DateTimeFormat(ownLanguage(), { weekday: 'short', timeZone: 'UTC' }).format(Date.parse(date))
+}
+
 /** A span of time: `40 ms`, `1.2 s`, `12 s`, `3 min 5 s`, `2 h 10 min`, `3 d 4 h`. */
 export function spanWords(ms: number): string {
   if (ms < 1) return `0 ${t('s')}`

@@ -10,7 +10,7 @@ t.test('an axis ends at a round number that is not below its values', async t =>
   for (const [most, end] of [[0, 1], [1000, 1024], [1024, 1024], [1025, 2048], [3 * 1024 ** 3, 4 * 1024 ** 3]]) {
     t.equal(niceBytesEnd(most as number), end, String(most))
   }
-  for (const [most, end] of [[0, 2], [1, 2], [3, 6], [10, 10], [11, 20]]) {
+  for (const [most, end] of [[0, 2], [1, 2], [3, 4], [10, 10], [11, 20]]) {
     t.equal(niceCountEnd(most as number), end, `${most}: its middle is a whole number, too`)
   }
 })
