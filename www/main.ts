@@ -52,7 +52,13 @@ const rows: PageRow[] = [
   row('projects/:id', 'projects', 'project', () => import('./pages/project.js')),
   row('projects/:id/settings', 'projects', 'project', () => import('./pages/project.js')),
   row('deployments', 'deployments', 'deployments', () => import('./pages/deployments.js')),
-  row('deployments/:id', 'deployments', 'deployment', () => import('./pages/deployment.js'))
+  row('deployments/:id', 'deployments', 'deployment', () => import('./pages/deployment.js')),
+  row('system', 'system', 'system', () => import('./pages/system.js')),
+  row('storage', 'system', 'storage', () => import('./pages/storage.js')),
+  row('audit', 'system', 'audit', () => import('./pages/audit.js')),
+  row('settings', 'settings', 'settings', () => import('./pages/settings.js')),
+  row('labels', 'settings', 'labels', () => import('./pages/labels.js')),
+  row('migration', 'settings', 'migration', () => import('./pages/migration.js'))
 ]
 const loginTag = 'svc-page-login'
 
