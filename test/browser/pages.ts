@@ -26,3 +26,8 @@ export async function signIn(page: Page, token: string): Promise<void> {
   await page.getByLabel('Admin token').fill(token)
   await page.getByRole('button', { name: 'Sign in' }).click()
 }
+
+/** Whether the page is no wider than the window. */
+export async function isWithin(page: Page): Promise<boolean> {
+  return page.evaluate('document.documentElement.scrollWidth <= innerWidth')
+}

@@ -38,6 +38,7 @@ export class SystemPage extends Page {
       .meters > div:nth-child(n + 3) { border-top: 1px solid var(--line); }
       .meters p { display: flex; justify-content: space-between; gap: 12px; }
       .facts { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 32px 20px; }
+      .facts .section { align-content: start; }
       .facts dl > div { display: grid; grid-template-columns: 140px minmax(0, 1fr); gap: 12px; padding: 8px 20px; }
       .facts dl > div + div { border-top: 1px solid var(--line); }
       .facts dt { color: var(--muted); }
@@ -133,7 +134,7 @@ function checksOf({ db, kiteHome, disk, deploy }: HealthDetail): Check[] {
     {
       words: t('Database'), kind: db.ok ? 'good' : 'bad',
       what: db.ok
-        ? t('Answers in {time}', { time: spanWords(db.latencyMs) })
+        ? db.latencyMs < 1 ? t('Answers within a millisecond') : t('Answers in {time}', { time: spanWords(db.latencyMs) })
         : t('It is damaged, or cannot be written: changes are refused. Look at the output of svc, then at svc doctor.')
     },
     {
@@ -178,8 +179,7 @@ function checks(health: HealthDetail): Template {
 
 interface Meter {
   words: string
-  usedBytes: number
-  totalBytes: number
+  what: string
   percent: number
 }
 
@@ -197,23 +197,27 @@ function machine(reading: ResourceSnapshot, health: HealthDetail | undefined): T
 
 function metersOf({ memory, disk, container }: ResourceSnapshot): Meter[] {
   const meters: Meter[] = [
-    { words: t('Memory'), usedBytes: memory.usedBytes, totalBytes: memory.totalBytes, percent: memory.percentUsed }
+    { words: t('Memory'), what: usedWords(memory.usedBytes, memory.totalBytes), percent: memory.percentUsed }
   ]
   if (disk.totalBytes !== null && disk.freeBytes !== null && disk.percentUsed !== null) {
-    const usedBytes = disk.totalBytes - disk.freeBytes
-    meters.push({ words: t('Disk of the data directory'), usedBytes, totalBytes: disk.totalBytes, percent: disk.percentUsed })
+    // What root has reserved is neither used nor free, so the two do not add up to the whole.
+    const what = t('{free} free of {total}', { free: sizeWords(disk.freeBytes), total: sizeWords(disk.totalBytes) })
+    meters.push({ words: t('Disk of the data directory'), what, percent: disk.percentUsed })
   }
   if (container !== null && container.memoryLimitBytes !== null) {
     const { memoryLimitBytes: totalBytes, memoryUsedBytes } = container
     const usedBytes = memoryUsedBytes ?? 0
-    meters.push({ words: t('Memory of the container'), usedBytes, totalBytes, percent: (usedBytes / totalBytes) * 100 })
+    meters.push({ words: t('Memory of the container'), what: usedWords(usedBytes, totalBytes), percent: (usedBytes / totalBytes) * 100 })
   }
   return meters
 }
 
-function meter({ words, usedBytes, totalBytes, percent }: Meter): Template {
+function usedWords(usedBytes: number, totalBytes: number): string {
+  return t('{used} of {total}', { used: sizeWords(usedBytes), total: sizeWords(totalBytes) })
+}
+
+function meter({ words, what, percent }: Meter): Template {
   const kind: MeterPart['kind'] = percent >= fullPercent ? 'failure' : percent >= nearlyFullPercent ? 'warning' : 'used'
-  const what = t('{used} of {total}', { used: sizeWords(usedBytes), total: sizeWords(totalBytes) })
   return html`
     <div>
       <p class="number"><span>${words}</span><b>${percentWords(percent)}</b></p>

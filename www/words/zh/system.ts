@@ -12,6 +12,8 @@ export const words: Words = {
   'Last ten minutes': '最近十分钟',
   'PM2 applications': 'PM2 应用',
   'Database': '数据库',
+  'Answers within a millisecond': '一毫秒内响应',
+  '{free} free of {total}': '剩余 {free}，共 {total}',
   'Answers in {time}': '{time}内响应',
   'It is damaged, or cannot be written: changes are refused. Look at the output of svc, then at svc doctor.':
     '已损坏或无法写入：更改会被拒绝。请查看 svc 的输出，再运行 svc doctor。',
