@@ -60,7 +60,7 @@ t.test('settings: every field says what it is, and what is wrong with it', { ski
   await page.getByText(/^Delivered: status 200 after /).waitFor()
   receiver.behave(500)
   await page.getByRole('button', { name: 'Send a test message' }).click()
-  await page.getByText(/^Not delivered: .*answered 500 \(2 attempts, /).waitFor()
+  await page.getByText(/^The test message was not delivered: answered 500 \(2 attempts, /).waitFor()
   await photograph(page, 'desktop', { isWhole: true })
 
   const change = page.getByRole('button', { name: 'Change token' })

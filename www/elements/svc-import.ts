@@ -56,6 +56,8 @@ export class SvcImport extends SvcElement {
       fieldset { display: grid; gap: 6px; min-width: 0; margin: 0; padding: 0; border: 0; }
       legend { padding: 0 0 6px; font-weight: 500; }
       .choice { display: grid; grid-template-columns: 16px minmax(0, 1fr); gap: 0 10px; align-items: center; }
+      .check input { flex: none; }
+      svc-dialog { position: absolute; }
       .choice .hint { grid-column: 2; }
       .drop {
         display: grid;

@@ -212,7 +212,7 @@ function whatOf({ projectId, target, detail }: AuditEntry, names: ReadonlyMap<st
     : target.startsWith('dep_')
       ? html`<a href="${`deployments/${target}`}"><code>${target}</code></a>`
       : html`<code>${target}</code>`
-  const parts = [ofProject, rest, detail].filter(part => part !== null)
+  const parts = [ofProject, rest, detail === name ? null : detail].filter(part => part !== null)
   return html`${parts.map((part, index) => html`${index === 0 ? '' : ' · '}${part}`)}`
 }
 

@@ -49,14 +49,12 @@ export class SettingsPage extends Page {
       .test p { flex: 1 1 260px; min-width: 0; overflow-wrap: anywhere; font-size: var(--size-13); }
       .test .good { color: var(--success); }
       .test .bad { color: var(--failure); }
-      .save {
+      .save { display: flex; flex-wrap: wrap; align-items: center; gap: 12px; }
+      /* While something is not saved, the way to save it is in sight. */
+      .save.due {
         position: sticky;
         bottom: 0;
         z-index: 1;
-        display: flex;
-        flex-wrap: wrap;
-        align-items: center;
-        gap: 12px;
         padding: 12px 0;
         background: var(--ground);
         border-top: 1px solid var(--line);
@@ -65,7 +63,7 @@ export class SettingsPage extends Page {
       @media (max-width: 719px) {
         .setting { grid-template-columns: minmax(0, 1fr); gap: 10px; padding: 14px 16px; }
         .test { padding: 14px 16px; }
-        .save { bottom: calc(65px + env(safe-area-inset-bottom)); }
+        .save.due { bottom: calc(65px + env(safe-area-inset-bottom)); }
       }
     }
   `
@@ -133,7 +131,7 @@ export class SettingsPage extends Page {
               </div>
             </section>`)}
           ${errorLine(isElsewhere ? errorWords(this.#refusal) : null)}
-          <div class="save">
+          <div class="${changes.length === 0 ? 'save' : 'save due'}">
             <button class="primary" disabled="${this.#isSaving || changes.length === 0}">
               ${this.#isSaving ? t('Saving…') : t('Save')}
             </button>
@@ -286,7 +284,7 @@ function testWords({ success, statusCode, durationMs, attempts, error }: Webhook
   const tried = attempts === 0 ? '' : ` (${countWords(attempts, 'attempt')}, ${spanWords(durationMs)})`
   return success
     ? html`<span class="good">${t('Delivered: status {status} after {time}', { status: statusCode ?? '–', time: spanWords(durationMs) })}</span>`
-    : html`<span class="bad">${t('Not delivered: {error}', { error: error ?? '' })}${tried}</span>`
+    : html`<span class="bad">${error ?? t('The test message was not delivered')}${tried}</span>`
 }
 
 export const elements = {

@@ -54,7 +54,7 @@ export const words: Words = {
   'Sending…': '正在发送…',
   'Save the address first: the test goes to the one that is saved.': '请先保存地址：测试会发往已保存的地址。',
   'Delivered: status {status} after {time}': '已送达：状态 {status}，用时 {time}',
-  'Not delivered: {error}': '未送达：{error}',
+  'The test message was not delivered': '测试消息未送达',
   'attempt': '次尝试',
 
   'Admin token': '管理员令牌',
