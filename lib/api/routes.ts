@@ -90,6 +90,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('GET', '/api/projects/:id/recent-scripts', 'admin', projects.recentScripts),
     row('GET', '/api/projects/:id/files', 'admin', files.list),
     row('GET', '/api/projects/:id/file', 'admin', files.preview),
+    row('GET', '/api/projects/:id/download', 'admin_download', files.download),
 
     row('GET', '/api/categories', 'admin', categories.list),
     row('POST', '/api/categories', 'admin', categories.create),

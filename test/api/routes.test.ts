@@ -20,6 +20,7 @@ PUT /api/projects/:id/pin admin
 GET /api/projects/:id/recent-scripts admin
 GET /api/projects/:id/files admin
 GET /api/projects/:id/file admin
+GET /api/projects/:id/download admin_download
 GET /api/categories admin
 POST /api/categories admin
 PUT /api/categories/:id admin

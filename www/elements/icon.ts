@@ -5,7 +5,7 @@ export type IconName =
   | 'overview' | 'projects' | 'deployments' | 'sign-out' | 'success' | 'failed' | 'running' | 'queued' | 'idle'
   | 'skipped' | 'warning' | 'copy' | 'check' | 'search' | 'plus' | 'roll-back' | 'close' | 'download' | 'down' | 'next'
   | 'logs' | 'terminal' | 'system' | 'settings' | 'more' | 'pin' | 'edit' | 'delete' | 'folder' | 'file' | 'link'
-  | 'filter' | 'tag' | 'external' | 'pause' | 'play' | 'wrap' | 'theme'
+  | 'filter' | 'tag' | 'external' | 'pause' | 'play' | 'wrap' | 'theme' | 'open'
 
 /** A picture from the sprite; a word always stands beside it, so it is hidden from screen readers. */
 export function icon(name: IconName): Template {

@@ -61,6 +61,12 @@ export const words: Words = {
   'Cyan': '青色',
   'Gray': '灰色',
 
+  'Category': '分类',
+  'No category': '无分类',
+  'Tags': '标签',
+  'There are no tags yet.': '还没有标签。',
+  'Browse…': '浏览…',
+
   'Find here, or type a path': '在此查找，或输入路径',
   'Hidden': '隐藏项',
   'Drive': '驱动器',
