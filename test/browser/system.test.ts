@@ -1,4 +1,5 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import t from 'tap'
@@ -36,7 +37,9 @@ async function open(t: Parameters<typeof startServer>[0], path: string, stage: S
 
 t.test('health and resources', { skip }, async t => {
   const photograph = await photographer('system')
-  const stage = await startServer(t, { environment: { PATH: '/nowhere' } })
+  const bin = mkdtempSync(join(tmpdir(), 'svc-pm2-'))
+  t.teardown(() => rmSync(bin, { recursive: true }))
+  const stage = await startServer(t, { environment: { PATH: bin } })
   const { page, watch } = await open(t, 'system', stage)
   await page.getByRole('heading', { level: 1, name: /^The server is (not )?well$/ }).waitFor()
   await page.getByText(/^svc dev, for /).waitFor()
@@ -46,10 +49,16 @@ t.test('health and resources', { skip }, async t => {
   await page.getByText(String(process.pid), { exact: true }).waitFor()
   await page.getByRole('heading', { name: 'PM2 is not here' }).waitFor()
   await photograph(page, 'desktop', { isWhole: true })
+  // Once it is installed, it is asked what it runs.
+  const list = [['shop', 'online'], ['worker', 'errored']].map(([name, status], index) => {
+    return { name, pm_id: index, pid: 2, monit: { memory: 3, cpu: 4 }, pm2_env: { status, exec_mode: 'fork_mode' } }
+  })
+  writeFileSync(join(bin, 'pm2'), `#!/bin/sh\necho '${JSON.stringify(list)}'\n`)
+  chmodSync(join(bin, 'pm2'), 0o755)
   await page.getByRole('link', { name: 'Storage' }).click()
   await page.getByRole('heading', { name: 'Clean up' }).waitFor()
   await page.goBack()
-  await page.getByRole('heading', { name: 'PM2 applications' }).waitFor()
+  await page.locator('.apps li', { hasText: 'worker' }).getByText('Errored').waitFor()
   await page.setViewportSize(phone)
   await photograph(page, 'phone', { isWhole: true })
   t.ok(await isWithin(page), 'nothing sticks out at the side')

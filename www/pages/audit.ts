@@ -72,7 +72,7 @@ export class AuditPage extends Page {
     this.#projects = this.resource(signal => this.context.calls.projects(signal))
     this.#begin()
     this.repeat(refreshMs, () => {
-      if (!this.#isLoadingMore && (this.#shown.value?.items.length ?? 0) <= mostRefreshed) void this.#shown.load()
+      if (!this.#isLoadingMore && this.#knownCount() < mostRefreshed) void this.#shown.load()
     })
   }
 
@@ -84,13 +84,17 @@ export class AuditPage extends Page {
     const filter = (this.#filter = this.place.query.toString())
     this.#isLoadingMore = false
     this.#shown = createResource<Shown>({
-      load: signal => this.#load(undefined, Math.max(pageSize, this.#shown.value?.items.length ?? 0), signal),
+      load: signal => this.#load(undefined, Math.max(pageSize, this.#knownCount() + 1), signal),
       onChange: () => {
         if (filter === this.#filter) this.update()
       },
       signal: this.signal
     })
     void this.#shown.load()
+  }
+
+  #knownCount(): number {
+    return this.#shown.value?.items.length ?? 0
   }
 
   async #load(before: string | undefined, limit: number, signal?: AbortSignal): Promise<Shown> {

@@ -279,11 +279,25 @@ function apps(list: Pm2App[] | null): Template {
     <ul class="apps">
       ${list.map(({ name, pmId, status }) => html`
         <li>
-          <span class="status ${status}">${icon(appPicture(status))}<span>${status}</span></span>
+          <span class="status ${status}">${icon(appPicture(status))}<span>${appWords(status)}</span></span>
           <span class="name cut" title="${name}">${name}</span>
           <span class="muted small number">${pmId}</span>
         </li>`)}
     </ul>`
+}
+
+/** What PM2 calls the states of an application; others are shown as it says them. */
+const appStates: Readonly<Record<string, { words: string }>> = {
+  online: { words: 'Online' },
+  errored: { words: 'Errored' },
+  stopped: { words: 'Stopped' },
+  stopping: { words: 'Stopping' },
+  launching: { words: 'Starting' }
+}
+
+function appWords(status: string): string {
+  const state = appStates[status]
+  return state === undefined ? status : t(state.words)
 }
 
 function appPicture(status: string): 'success' | 'failed' | 'idle' {

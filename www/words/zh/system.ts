@@ -50,5 +50,10 @@ export const words: Words = {
   'PM2 is not here': '未找到 PM2',
   'With PM2, projects show the state of their application, and “svc serve --pm2” keeps svc itself running. Install it for the user that runs svc:':
     '有了 PM2，项目会显示其应用的状态，“svc serve --pm2”还能让 svc 自身持续运行。请为运行 svc 的用户安装：',
+  'Online': '在线',
+  'Errored': '出错',
+  'Stopped': '已停止',
+  'Stopping': '正在停止',
+  'Starting': '正在启动',
   'PM2 is here and runs nothing.': 'PM2 已安装，但没有运行任何应用。'
 }
