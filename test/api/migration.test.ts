@@ -45,7 +45,10 @@ const ofTheMachine: Record<string, string> = {
   '/api/fs/list': 'of the machine',
   '/api/migration/export': 'read by the import',
   '/api/terminal/available': 'of the machine',
-  '/api/terminal/ws': 'a shell'
+  '/api/terminal/ws': 'a shell',
+  '/api/overview': 'uptime; what it is made of is compared',
+  '/api/settings/schema': 'of the program',
+  '/api/projects/:id/download': 'bytes of files that are compared'
 }
 
 /** Every page of the API that tells of what was carried, by its route. */
