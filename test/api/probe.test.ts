@@ -1,7 +1,7 @@
 import t from 'tap'
 import { probeRow } from '../../lib/api/probe.js'
 import type { ApiRequest } from '../../lib/api/route.js'
-import type { HealthReport } from '../../lib/system/probe.js'
+import type { HealthReport } from '../../lib/model/health.js'
 
 t.test('§4.8: the word that a probe gets: 200, or the same shape with 503', async t => {
   const cases: Array<[HealthReport['status'], number]> = [
