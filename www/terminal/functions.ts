@@ -173,9 +173,8 @@ function setPrivateMode(screen: Screen, mode: number, isOn: boolean): void {
     case 1047: return isOn ? showAlternate(screen) : showMain(screen)
     case 1048: return isOn ? saveCursor(screen) : restoreCursor(screen)
     case 1049:
-      if (isOn === (screen.hiddenLines !== null)) return
       if (isOn) {
-        saveCursor(screen)
+        if (screen.hiddenLines === null) saveCursor(screen)
         return showAlternate(screen)
       }
       showMain(screen)
