@@ -3,12 +3,16 @@ import { createClient } from './server/client.js'
 import { SvcApp } from './elements/svc-app.js'
 import { SvcNotices } from './elements/svc-notices.js'
 import { LostPage } from './pages/lost.js'
+import type { Overlays } from './overlays.js'
 import { Page } from './pages/page.js'
 import type { ElementTable, PageContext } from './pages/page.js'
 import { pathBelow, startRouter } from './router.js'
 import type { PageRow, Place } from './router.js'
 import { createConnection, pauseMs } from './state/connection.js'
+import { createPreferences } from './state/preferences.js'
 import { createSession, SessionEvent } from './state/session.js'
+import { addWords, language, setLanguage } from './words/t.js'
+import type { Words } from './words/t.js'
 
 /*
  * The panel's only file with side effects: it registers the elements, builds what the pages share, and keeps page and
@@ -21,26 +25,46 @@ function define(elements: ElementTable): void {
   }
 }
 
-const row = (path: string, tag: string, load: () => Promise<{ elements: ElementTable }>): PageRow => ({
+/** The table of words of a page, where the reader's language needs one. */
+async function loadWords(name: string): Promise<void> {
+  if (language() === 'en') return
+  const { words }: { words: Words } = await import(`./words/${language()}/${name}.js`)
+  addWords(words)
+}
+
+/** `module`: of the page in `pages/`, and of its words. */
+const row = (
+  path: string, room: string | null, module: string, load: () => Promise<{ elements: ElementTable }>
+): PageRow => ({
   path,
-  tag,
-  load: async () => define((await load()).elements)
+  room,
+  tag: `svc-page-${module}`,
+  load: async () => {
+    const [{ elements }] = await Promise.all([load(), loadWords(module)])
+    define(elements)
+  }
 })
 
 const rows: PageRow[] = [
-  row('', 'svc-page-overview', () => import('./pages/overview.js')),
-  row('login', 'svc-page-login', () => import('./pages/login.js')),
-  row('projects', 'svc-page-projects', () => import('./pages/projects.js')),
-  row('projects/:id', 'svc-page-project', () => import('./pages/project.js')),
-  row('projects/:id/settings', 'svc-page-project', () => import('./pages/project.js')),
-  row('deployments', 'svc-page-deployments', () => import('./pages/deployments.js')),
-  row('deployments/:id', 'svc-page-deployment', () => import('./pages/deployment.js'))
+  row('', '.', 'overview', () => import('./pages/overview.js')),
+  row('login', null, 'login', () => import('./pages/login.js')),
+  row('projects', 'projects', 'projects', () => import('./pages/projects.js')),
+  row('projects/:id', 'projects', 'project', () => import('./pages/project.js')),
+  row('projects/:id/settings', 'projects', 'project', () => import('./pages/project.js')),
+  row('deployments', 'deployments', 'deployments', () => import('./pages/deployments.js')),
+  row('deployments/:id', 'deployments', 'deployment', () => import('./pages/deployment.js'))
 ]
 const loginTag = 'svc-page-login'
 
+const base = document.baseURI
+const preferences = createPreferences({ base, storage: localStorage, wanted: navigator.languages })
+setLanguage(preferences.language)
+document.documentElement.lang = preferences.language
+document.documentElement.dataset['theme'] = preferences.theme
+await loadWords('frame').catch(console.warn)
+
 define({ 'svc-app': SvcApp, 'svc-notices': SvcNotices, 'svc-page-lost': LostPage })
 
-const base = document.baseURI
 const session = createSession({ base, tab: sessionStorage, browser: localStorage })
 const connection = createConnection()
 const client = createClient({ base, session, connection })
@@ -54,6 +78,13 @@ const context: PageContext = {
   connection,
   go: (path, options) => router.go(path, options),
   define
+}
+
+let overlays: Promise<Overlays> | undefined
+
+/** Palette, preferences and keys are for who is signed in; their module comes once there is somebody. */
+function prepareOverlays(): void {
+  if (session.token !== null) overlays ??= import('./overlays.js').then(module => module.startOverlays({ app, context, preferences }))
 }
 
 /** Asks until there is an answer, whatever it is; every answer opens the connection. */
@@ -89,7 +120,7 @@ async function show(place: Place | null): Promise<void> {
   const page = document.createElement(tag)
   if (place !== null) Object.assign(page, { context, place })
   shownKey = key
-  showPage(page, tag === loginTag ? null : place?.row.path.split('/')[0] || (place === null ? '' : '.'))
+  showPage(page, place === null ? '' : place.row.room)
 }
 
 function showPage(page: HTMLElement, room: string | null): void {
@@ -121,7 +152,9 @@ connection.addEventListener('change', () => {
   if (connection.state === 'lost') void findAgain()
 })
 addEventListener('offline', () => connection.set('lost'))
-app.addEventListener('signout', () => session.end('signed_out'))
+session.addEventListener('session', prepareOverlays)
+prepareOverlays()
+app.addEventListener('overlay', event => void overlays?.then(({ lay }) => lay(event.overlay)).catch(console.warn))
 session.addEventListener('session', event => {
   const { reason } = event as SessionEvent
   if (reason === null && router.place !== null) redirect(router.place)

@@ -3,6 +3,8 @@ export interface PageRow {
   /** Segments; `:name` is a parameter: `projects/:id`. */
   path: string
   tag: string
+  /** The address of the room it belongs to; null: a page without a frame. */
+  room: string | null
   /** Defines the page's elements. */
   load: () => Promise<void>
 }

@@ -69,6 +69,7 @@ async function drop(page: Page, name: string, bytes: Buffer): Promise<void> {
 /** Everything that a page fetches before it rests. */
 function checkFirstScreen(t: Pick<Test, 'ok' | 'comment'>, watch: Watch, what: string, most: number): void {
   const bytes = watch.fetched.reduce((sum, each) => sum + each.bytes, 0)
+  t.comment(watch.fetched.map(each => each.url).join(' '))
   t.comment(`${what}: ${watch.fetched.length} requests, ${(bytes / 1024).toFixed(1)} KB on the wire`)
   t.ok(watch.fetched.length <= most, `${what} takes at most ${most} requests`)
   t.ok(bytes < maxFirstScreenBytes, `${what} weighs less than ${maxFirstScreenBytes / 1024} KB`)
@@ -125,7 +126,7 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
   t.match(readFileSync(join(target, 'index.html'), 'utf8'), 'one')
   await photograph(page, 'deployed-desktop')
 
-  await page.getByRole('link', { name: 'Settings' }).click()
+  await page.getByRole('navigation', { name: 'Project' }).getByRole('link', { name: 'Settings' }).click()
   await page.getByLabel('Pre-deploy script').fill('printf "\\033[33mchecking\\033[0m\\n"')
   await page.getByRole('textbox', { name: 'Post-deploy script' }).fill('echo restarting; exit 3')
   await page.getByRole('button', { name: 'Save' }).click()
@@ -175,6 +176,7 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
   await page.getByLabel('Which status').selectOption('')
   await photograph(page, 'deployments-desktop')
 
+  await page.getByRole('button', { name: 'Preferences' }).click()
   await page.getByRole('button', { name: 'Sign out' }).click()
   await page.getByRole('heading', { name: 'Sign in to svc' }).waitFor()
   t.equal(await page.evaluate('sessionStorage.length'), 0)

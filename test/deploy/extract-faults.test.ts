@@ -10,6 +10,7 @@ import { disk as realDisk, type Disk } from '../../lib/target/disk.js'
 import { extractionStage, refusalOf, type ExtractionStage } from '../support/extraction.js'
 import { makeZip } from '../support/make-zip.js'
 import { snapshot } from '../support/tree.js'
+import { bare } from '../support/bare.js'
 
 /** New and replaced files, new directories, links, directories to be entered, one large file. */
 const zip = makeZip([
@@ -88,7 +89,7 @@ t.test('killed at any call, the next start makes the target what it was', async 
   let complete = 0
   for (let n = 1; ; n += 7) {
     furnish(stage)
-    const child = spawn(process.execPath, [killer, stage.archivePath, stage.target, stage.deployments, String(n)], {
+    const child = spawn(...bare(process.execPath, [killer, stage.archivePath, stage.target, stage.deployments, String(n)]), {
       stdio: ['ignore', 'ignore', 'inherit']
     })
     const [, signal] = await once(child, 'exit') as [number | null, string | null]
@@ -114,7 +115,7 @@ t.test('killed at any moment while two threads stage', async t => {
     furnish(stage)
     for (let i = 0; i < 600; i += 3) writeFileSync(join(stage.target, `app/f${i}.js`), 'old')
     const before = snapshot(stage.target)
-    const child = spawn(process.execPath, [killer, stage.archivePath, stage.target, stage.deployments, 'threads'], {
+    const child = spawn(...bare(process.execPath, [killer, stage.archivePath, stage.target, stage.deployments, 'threads']), {
       stdio: ['ignore', 'pipe', 'inherit']
     })
     const exit = once(child, 'exit')

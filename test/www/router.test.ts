@@ -5,6 +5,7 @@ import type { PageRow } from '../../www/router.js'
 const rows: PageRow[] = ['', 'projects', 'projects/:id', 'projects/:id/settings', 'deployments/:id'].map(path => ({
   path,
   tag: 'x-page',
+  room: null,
   load: async () => {}
 }))
 

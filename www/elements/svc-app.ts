@@ -4,33 +4,34 @@ import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import type { Crumb } from '../pages/page.js'
 import type { ConnectionState } from '../state/connection.js'
-import { icon } from './icon.js'
-import type { IconName } from './icon.js'
+import { rooms } from '../rooms.js'
+import { t } from '../words/t.js'
+import { icon, logo } from './icon.js'
 import { SvcNotices } from './svc-notices.js'
 
-/** The reader signs out. */
-export class SignOutEvent extends Event {
-  constructor() {
-    super('signout', { bubbles: true })
+/** What the frame can lay over a page. */
+export type Overlay = 'palette' | 'preferences'
+
+/** The reader wants one of the overlays. */
+export class OverlayEvent extends Event {
+  readonly overlay: Overlay
+
+  constructor(overlay: Overlay) {
+    super('overlay', { bubbles: true })
+    this.overlay = overlay
   }
 }
 
 declare global {
   interface HTMLElementEventMap {
-    signout: SignOutEvent
+    overlay: OverlayEvent
   }
 }
-
-const rooms: ReadonlyArray<{ address: string; words: string; picture: IconName }> = [
-  { address: '.', words: 'Overview', picture: 'overview' },
-  { address: 'projects', words: 'Projects', picture: 'projects' },
-  { address: 'deployments', words: 'Deployments', picture: 'deployments' }
-]
 
 /**
  * The frame round every page: the rooms at the side (below on a phone), where one is, the connection, notices.
  * Properties `page`: an element; `room`: the address of the room it belongs to, or null for a page without a frame;
- * `connection`. Listens to `pagetitle` and `notice`. Event `signout`.
+ * `connection`. Listens to `pagetitle` and `notice`. Event `overlay`.
  */
 export class SvcApp extends SvcElement {
   static override sheet = css`
@@ -63,8 +64,9 @@ export class SvcApp extends SvcElement {
           letter-spacing: -0.01em;
         }
         > .brand:hover { text-decoration: none; }
+        > .brand > svg { width: 24px; height: 24px; }
         > .rooms { display: grid; gap: 2px; flex: 1; align-content: start; }
-        > .rooms > a, > button {
+        > .rooms > a, > .rooms > button, > button {
           display: flex;
           align-items: center;
           justify-content: flex-start;
@@ -76,6 +78,7 @@ export class SvcApp extends SvcElement {
           color: var(--muted);
           font-weight: 500;
         }
+        > .rooms > button { display: none; }
         > .rooms > a:hover { background: var(--hover); color: var(--text); text-decoration: none; }
         > .rooms > a[aria-current] { background: var(--hover); color: var(--text); }
         > .rooms > a[aria-current] > .icon { color: var(--accent); }
@@ -96,6 +99,15 @@ export class SvcApp extends SvcElement {
         a { color: inherit; }
         [aria-current] { color: var(--text); }
         li > .icon { width: 12px; height: 12px; opacity: 0.7; }
+        > button { gap: 10px; min-height: 30px; padding: 2px 6px 2px 10px; font-weight: 400; font-size: var(--size-13); }
+        kbd {
+          padding: 1px 6px;
+          border: 1px solid var(--line);
+          border-radius: 4px;
+          background: var(--sunken);
+          font: var(--size-12) / 1.4 var(--sans);
+        }
+        @media (pointer: coarse) { kbd { display: none; } }
         .lost { display: flex; align-items: center; gap: 8px; color: var(--warning); font-weight: 500; }
       }
 
@@ -128,8 +140,10 @@ export class SvcApp extends SvcElement {
           background: var(--raised);
 
           > .brand { display: none; }
-          > .rooms { grid-auto-flow: column; grid-auto-columns: 1fr; gap: 4px; }
-          > .rooms > a, > button {
+          > .rooms { grid-template-columns: repeat(5, minmax(0, 1fr)); gap: 4px; }
+          > button { display: none; }
+          > .rooms > a, > .rooms > button {
+            display: flex;
             flex-direction: column;
             justify-content: center;
             gap: 2px;
@@ -137,7 +151,8 @@ export class SvcApp extends SvcElement {
             padding: 0 4px;
             font-size: var(--size-12);
           }
-          > button { flex: 0 0 25%; }
+          > .rooms > .further { order: 1; display: none; }
+          &.open > .rooms > .further { display: flex; }
           > .rooms > a[aria-current] { background: none; color: var(--accent); }
         }
         > .frame > .content > .top { min-height: 48px; padding: 0 16px; }
@@ -152,6 +167,8 @@ export class SvcApp extends SvcElement {
   #crumbs: readonly Crumb[] = []
   #connection: ConnectionState = 'open'
   #isTurning = false
+  /** On a phone: the rooms behind the last button are shown. */
+  #isOpen = false
 
   set page(page: HTMLElement) {
     if (page === this.#page) return
@@ -159,6 +176,7 @@ export class SvcApp extends SvcElement {
     this.#isTurning = this.#page !== null
     this.#page = page
     this.#crumbs = []
+    this.#isOpen = false
     this.update()
   }
 
@@ -212,29 +230,41 @@ export class SvcApp extends SvcElement {
   #frame(room: string): Template {
     return html`
       <div class="frame">
-        <a class="button skip" href="#main" @click="${(event: Event) => this.#skip(event)}">Skip to the content</a>
-        <div class="side">
-          <a class="brand" href="."><img src="icons/svc.svg" width="24" height="24" alt=""><span>svc</span></a>
-          <nav class="rooms" aria-label="Rooms">
-            ${rooms.map(({ address, words, picture }) => html`
-              <a href="${address}" aria-current="${address === room ? 'page' : null}">
-                ${icon(picture)}<span>${words}</span>
+        <a class="button skip" href="#main" @click="${(event: Event) => this.#skip(event)}">
+          ${t('Skip to the content')}
+        </a>
+        <div class="${this.#isOpen ? 'side open' : 'side'}">
+          <a class="brand" href=".">${logo()}<span>svc</span></a>
+          <nav class="rooms" aria-label="${t('Rooms')}">
+            ${rooms.map(({ address, words, picture, isFurther }) => html`
+              <a href="${address}" class="${isFurther === true ? 'further' : null}"
+                aria-current="${address === room ? 'page' : null}">
+                ${icon(picture)}<span>${t(words)}</span>
               </a>`)}
+            <button type="button" class="further quiet" @click="${() => this.#ask('preferences')}">
+              ${icon('theme')}<span>${t('Preferences')}</span>
+            </button>
+            <button type="button" class="quiet" aria-expanded="${this.#isOpen}" @click="${() => this.#unfold()}">
+              ${icon('more')}<span>${t('More')}</span>
+            </button>
           </nav>
-          <button type="button" class="quiet" @click="${() => this.dispatchEvent(new SignOutEvent())}">
-            ${icon('sign-out')}<span>Sign out</span>
+          <button type="button" class="quiet" @click="${() => this.#ask('preferences')}">
+            ${icon('theme')}<span>${t('Preferences')}</span>
           </button>
         </div>
         <div class="content">
           <header class="top">
-            <nav aria-label="Where you are">
+            <nav aria-label="${t('Where you are')}">
               <ol>${this.#crumbs.map((crumb, index) => this.#crumb(crumb, index))}</ol>
             </nav>
             <div role="status">
               ${this.#connection === 'open'
                 ? null
-                : html`<span class="lost">${icon('warning')}<span>Connection lost, trying again…</span></span>`}
+                : html`<span class="lost">${icon('warning')}<span>${t('Connection lost, trying again…')}</span></span>`}
             </div>
+            <button type="button" class="quiet" @click="${() => this.#ask('palette')}">
+              ${icon('search')}<span class="unseen">${t('Search and commands')}</span><kbd aria-hidden="true">Ctrl K</kbd>
+            </button>
           </header>
           <main id="main" tabindex="-1">${this.#page}</main>
         </div>
@@ -249,6 +279,17 @@ export class SvcApp extends SvcElement {
           ? html`<span class="cut" aria-current="page">${words}</span>`
           : html`<a class="cut" href="${address}">${words}</a>`}
       </li>`
+  }
+
+  #ask(overlay: Overlay): void {
+    this.#isOpen = false
+    this.dispatchEvent(new OverlayEvent(overlay))
+    this.update()
+  }
+
+  #unfold(): void {
+    this.#isOpen = !this.#isOpen
+    this.update()
   }
 
   #skip(event: Event): void {

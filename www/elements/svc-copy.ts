@@ -3,6 +3,7 @@ import { SvcElement } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { icon } from './icon.js'
+import { t } from '../words/t.js'
 
 const thanksMs = 1600
 
@@ -23,8 +24,8 @@ export class SvcCopy extends SvcElement {
   #outcome: 'none' | 'copied' | 'failed' = 'none'
 
   protected override view(): Template {
-    const label = this.getAttribute('label') ?? 'Copy'
-    const word = { none: label, copied: 'Copied', failed: 'Not copied' }[this.#outcome]
+    const label = this.getAttribute('label') ?? t('Copy')
+    const word = { none: label, copied: t('Copied'), failed: t('Not copied') }[this.#outcome]
     return html`
       <button type="button" @click="${() => void this.#copy()}">
         ${icon(this.#outcome === 'copied' ? 'check' : 'copy')}<span aria-live="polite">${word}</span>

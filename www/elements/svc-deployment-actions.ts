@@ -8,7 +8,8 @@ import type { Template } from '../dom/html.js'
 import { errorLine } from './field.js'
 import { icon } from './icon.js'
 import { NoticeEvent } from './svc-notices.js'
-import { countWords, deploymentWords, errorWords, sizeWords } from './words.js'
+import { deploymentWords, errorWords, sizeWords } from './words.js'
+import { countWords } from '../words/t.js'
 
 /** A roll-back, or the same archive once more, has begun as a deployment of its own. */
 export class RolledBackEvent extends Event {

@@ -11,7 +11,7 @@ import { cellsOf, createRowIndex } from './log-rows.js'
 import type { RowIndex } from './log-rows.js'
 import { createLogStyles } from './log-styles.js'
 import { copyText } from './svc-copy.js'
-import { countWords } from './words.js'
+import { countWords } from '../words/t.js'
 
 /** The reader asks for the whole output as a file. */
 export class DownloadEvent extends Event {

@@ -3,6 +3,7 @@ import { SvcElement } from '../dom/element.js'
 import { html, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { icon } from './icon.js'
+import { t } from '../words/t.js'
 
 export type NoticeKind = 'success' | 'failed'
 
@@ -104,7 +105,7 @@ export class SvcNotices extends SvcElement {
       <div class="${notice.kind}">
         ${icon(notice.kind === 'success' ? 'success' : 'warning')}
         <p>${notice.text}</p>
-        <button type="button" class="quiet" aria-label="Close this notice" @click="${() => this.clear()}">
+        <button type="button" class="quiet" aria-label="${t('Close this notice')}" @click="${() => this.clear()}">
           ${icon('close')}
         </button>
       </div>`)]}`

@@ -3,6 +3,7 @@ import { SvcElement } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { icon } from './icon.js'
+import { t } from '../words/t.js'
 
 export type Status = 'queued' | 'running' | 'success' | 'failed' | 'idle' | 'skipped'
 
@@ -50,6 +51,6 @@ export class SvcStatus extends SvcElement {
   }
 
   protected override view(): Template {
-    return html`${icon(this.state)}<span>${words[this.state]}</span>`
+    return html`${icon(this.state)}<span>${t(words[this.state])}</span>`
   }
 }

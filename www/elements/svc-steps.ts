@@ -6,6 +6,7 @@ import type { Template } from '../dom/html.js'
 import { icon } from './icon.js'
 import type { IconName } from './icon.js'
 import { stepWords } from './words.js'
+import { t } from '../words/t.js'
 
 const spokenWords = { running: 'running', success: 'done', failed: 'failed', skipped: 'not run' }
 
@@ -66,14 +67,14 @@ export class SvcSteps extends SvcElement {
 
   protected override view(): Template {
     const { steps } = this.#deployment
-    const rows = stepWords.map(({ name, words }) => this.#row(words, steps.find(step => step.name === name)))
+    const rows = stepWords.map(({ name, words }) => this.#row(t(words), steps.find(step => step.name === name)))
     return html`<ol>${rows}</ol>`
   }
 
   #row(words: string, step: DeploymentStep | undefined): Template {
     const isOver = this.#deployment.status === 'success' || this.#deployment.status === 'failed'
     const state: IconName = step?.status ?? (isOver ? 'skipped' : 'idle')
-    const spoken = step === undefined && !isOver ? 'waiting' : spokenWords[step?.status ?? 'skipped']
+    const spoken = step === undefined && !isOver ? t('waiting') : t(spokenWords[step?.status ?? 'skipped'])
     return html`
       <li data-state="${state}">
         ${icon(state)}
@@ -83,8 +84,8 @@ export class SvcSteps extends SvcElement {
   }
 
   #detail(step: DeploymentStep | undefined, isOver: boolean): unknown {
-    if (step === undefined) return isOver ? 'not run' : null
-    if (step.status === 'skipped') return 'none'
+    if (step === undefined) return isOver ? t('not run') : null
+    if (step.status === 'skipped') return t('none')
     const hasExit = step.status === 'failed' && step.exitCode !== undefined && step.exitCode !== null
     return html`
       ${hasExit ? html`<span class="exit">exit ${step.exitCode}</span>${' · '}` : null}

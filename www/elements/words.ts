@@ -1,4 +1,5 @@
 import type { DeploymentRow, StepName } from '../../lib/model/deployment.js'
+import { language as languageNow, t } from '../words/t.js'
 
 /* Values as words for people. Pure; the reader's zone comes from the runtime unless a test hands another in. */
 
@@ -6,6 +7,8 @@ export interface Locale {
   language?: string
   timeZone?: string
 }
+
+const ownLanguage = (): string => (languageNow() === 'zh' ? 'zh-CN' : 'en-GB')
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
@@ -15,15 +18,15 @@ const dayMs = 24 * hourMs
 export function agoWords(at: string, nowMs: number, locale: Locale = {}): string {
   const atMs = Date.parse(at)
   const passedMs = nowMs - atMs
-  if (passedMs < minuteMs && passedMs > -minuteMs) return 'just now'
-  if (passedMs >= 0 && passedMs < hourMs) return `${Math.floor(passedMs / minuteMs)} min ago`
-  if (passedMs >= 0 && passedMs < 12 * hourMs) return `${Math.floor(passedMs / hourMs)} h ago`
-  const { language = 'en-GB', timeZone } = locale
+  if (passedMs < minuteMs && passedMs > -minuteMs) return t('just now')
+  if (passedMs >= 0 && passedMs < hourMs) return t('{count} min ago', { count: Math.floor(passedMs / minuteMs) })
+  if (passedMs >= 0 && passedMs < 12 * hourMs) return t('{count} h ago', { count: Math.floor(passedMs / hourMs) })
+  const { language = ownLanguage(), timeZone } = locale
   const zone = timeZone === undefined ? {} : { timeZone }
   const day = (ms: number): string => new Intl.DateTimeFormat('en-CA', zone).format(ms)
   const time = new Intl.DateTimeFormat(language, { hour: '2-digit', minute: '2-digit', ...zone }).format(atMs)
-  if (day(atMs) === day(nowMs)) return `today ${time}`
-  if (day(atMs) === day(nowMs - dayMs)) return `yesterday ${time}`
+  if (day(atMs) === day(nowMs)) return t('today {time}', { time })
+  if (day(atMs) === day(nowMs - dayMs)) return t('yesterday {time}', { time })
   const isThisYear = day(atMs).slice(0, 4) === day(nowMs).slice(0, 4)
   const year: Intl.DateTimeFormatOptions = isThisYear ? {} : { year: 'numeric' }
   const date: Intl.DateTimeFormatOptions = { day: 'numeric', month: 'short', ...year }
@@ -32,7 +35,7 @@ export function agoWords(at: string, nowMs: number, locale: Locale = {}): string
 
 /** The exact time with its zone: `Sat 21 Nov 2026, 03:22:55 GMT`. */
 export function exactWords(at: string, locale: Locale = {}): string {
-  const { language = 'en-GB', timeZone } = locale
+  const { language = ownLanguage(), timeZone } = locale
   return new Intl.DateTimeFormat(language, {
     weekday: 'short', day: 'numeric', month: 'short', year: 'numeric',
     hour: '2-digit', minute: '2-digit', second: '2-digit', timeZoneName: 'short',
@@ -51,7 +54,7 @@ export function clockWords(at: string, locale: Locale = {}): string {
 
 /** The time of day: `03:22`. */
 export function timeWords(at: string, locale: Locale = {}): string {
-  const { language = 'en-GB', timeZone } = locale
+  const { language = ownLanguage(), timeZone } = locale
   return new Intl.DateTimeFormat(language, {
     hour: '2-digit', minute: '2-digit', ...(timeZone === undefined ? {} : { timeZone })
   }).format(Date.parse(at))
@@ -59,14 +62,14 @@ export function timeWords(at: string, locale: Locale = {}): string {
 
 /** A span of time: `40 ms`, `1.2 s`, `12 s`, `3 min 5 s`, `2 h 10 min`, `3 d 4 h`. */
 export function spanWords(ms: number): string {
-  if (ms < 1) return '0 s'
-  if (ms < 100) return `${Math.round(ms)} ms`
-  if (ms < 9_950) return `${(ms / 1000).toFixed(1)} s`
+  if (ms < 1) return `0 ${t('s')}`
+  if (ms < 100) return `${Math.round(ms)} ${t('ms')}`
+  if (ms < 9_950) return `${(ms / 1000).toFixed(1)} ${t('s')}`
   const pair = (bigMs: number, big: string, smallMs: number, small: string): string => {
     const rest = Math.floor((ms % bigMs) / smallMs)
-    return `${Math.floor(ms / bigMs)} ${big}${rest === 0 ? '' : ` ${rest} ${small}`}`
+    return `${Math.floor(ms / bigMs)} ${t(big)}${rest === 0 ? '' : ` ${rest} ${t(small)}`}`
   }
-  if (ms < minuteMs) return `${Math.floor(ms / 1000)} s`
+  if (ms < minuteMs) return `${Math.floor(ms / 1000)} ${t('s')}`
   if (ms < hourMs) return pair(minuteMs, 'min', 1000, 's')
   if (ms < dayMs) return pair(hourMs, 'h', minuteMs, 'min')
   return pair(dayMs, 'd', hourMs, 'h')
@@ -83,11 +86,6 @@ export function sizeWords(bytes: number): string {
     unit++
   }
   return `${unit === 0 || value >= 9.95 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`
-}
-
-/** A count with its noun: `1 file`, `2,000 files`. */
-export function countWords(count: number, noun: string): string {
-  return `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`
 }
 
 /** A secret that can be told apart but not read. */
@@ -108,7 +106,7 @@ export const stepWords: ReadonlyArray<{ name: StepName; words: string }> = [
 /** What a deployment is called where its project is known: its message, or what started it. */
 export function deploymentWords(deployment: Pick<DeploymentRow, 'message' | 'triggerSource'>): string {
   if (deployment.message !== null && deployment.message !== '') return deployment.message
-  return deployment.triggerSource === 'rollback' ? 'Rolled back' : 'Pushed'
+  return deployment.triggerSource === 'rollback' ? t('Rolled back') : t('Pushed')
 }
 
 /** How long a deployment took, or has taken so far. */

@@ -7,10 +7,10 @@ import { loaded, staleLine } from '../elements/states.js'
 import { SvcDeployments } from '../elements/svc-deployments.js'
 import { SvcStatus } from '../elements/svc-status.js'
 import { SvcSpan, SvcTime } from '../elements/svc-time.js'
-import { countWords } from '../elements/words.js'
 import { createResource } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
 import { Page } from './page.js'
+import { countWords } from '../words/t.js'
 
 const refreshMs = 5000
 const pageSize = 50

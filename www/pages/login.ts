@@ -3,8 +3,10 @@ import { css } from '../dom/css.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { errorLine, field, submitted } from '../elements/field.js'
-import { countWords, errorWords } from '../elements/words.js'
+import { logo } from '../elements/icon.js'
+import { errorWords } from '../elements/words.js'
 import { Page } from './page.js'
+import { countWords, t } from '../words/t.js'
 
 /** The door: asks for the admin token. Query `to`: where to go then; `reason=expired`: why one is here again. */
 export class LoginPage extends Page {
@@ -18,6 +20,7 @@ export class LoginPage extends Page {
 
       .card { display: grid; gap: 20px; padding: 32px; }
       .brand { display: flex; align-items: center; gap: 12px; }
+      .brand svg { width: 32px; height: 32px; }
       h1 { font-size: var(--size-20); }
       button { width: 100%; }
       .help { color: var(--muted); font-size: var(--size-13); }
@@ -31,7 +34,7 @@ export class LoginPage extends Page {
   #isAsking = false
 
   protected override connected(): void {
-    this.entitle('Sign in', [])
+    this.entitle(t('Sign in'), [])
     this.every(1000, () => {
       if (this.#lockedUntilMs !== 0) this.update()
     })
@@ -44,23 +47,23 @@ export class LoginPage extends Page {
     const problem = lockedSeconds > 0 ? lockedWords(lockedSeconds) : this.#problem
     return html`
       <form class="card" @submit="${(event: Event) => void this.#signIn(event)}">
-        <div class="brand"><img src="icons/svc.svg" width="32" height="32" alt=""><h1>Sign in to svc</h1></div>
+        <div class="brand">${logo()}<h1>${t('Sign in to svc')}</h1></div>
         ${isExpired && problem === null
-          ? html`<p role="status">Your session has ended. Sign in to go on where you were.</p>`
+          ? html`<p role="status">${t('Your session has ended. Sign in to go on where you were.')}</p>`
           : null}
         <input type="text" name="username" value="admin" autocomplete="username" hidden="">
         ${field({
-          form: 'login', name: 'token', label: 'Admin token', type: 'password', autocomplete: 'current-password',
+          form: 'login', name: 'token', label: t('Admin token'), type: 'password', autocomplete: 'current-password',
           isRequired: true, hasFocus: true
         })}
         ${errorLine(problem)}
-        <label class="check"><input type="checkbox" name="remember"><span>Remember me on this device</span></label>
+        <label class="check"><input type="checkbox" name="remember"><span>${t('Remember me on this device')}</span></label>
         <button class="primary" disabled="${this.#isAsking || lockedSeconds > 0}">
-          ${this.#isAsking ? 'Signing in…' : 'Sign in'}
+          ${this.#isAsking ? t('Signing in…') : t('Sign in')}
         </button>
         <p class="help">
-          The token is printed when <code>svc serve</code> starts. Lost it? <code>svc admin reset-password</code> on the
-          server makes a new one.
+          ${t('The token is printed when the server starts. Lost it? This command on the server makes a new one:')}
+          <code>svc admin reset-password</code>
         </p>
       </form>`
   }
@@ -91,7 +94,7 @@ export class LoginPage extends Page {
 
 function lockedWords(seconds: number): string {
   const wait = seconds < 90 ? countWords(seconds, 'second') : countWords(Math.ceil(seconds / 60), 'minute')
-  return `Too many attempts from here: try again in ${wait}.`
+  return t('Too many attempts from here: try again in {wait}.', { wait })
 }
 
 export const elements = { 'svc-page-login': LoginPage }

@@ -9,9 +9,10 @@ import { loaded, staleLine } from '../elements/states.js'
 import { SvcDeployments } from '../elements/svc-deployments.js'
 import { SvcStatus } from '../elements/svc-status.js'
 import { SvcSpan, SvcTime } from '../elements/svc-time.js'
-import { countWords, deploymentWords, spanWords } from '../elements/words.js'
+import { deploymentWords, spanWords } from '../elements/words.js'
 import type { Resource } from '../state/resource.js'
 import { Page } from './page.js'
+import { countWords } from '../words/t.js'
 
 const refreshMs = 5000
 const shownDeployments = 8

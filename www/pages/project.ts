@@ -3,6 +3,7 @@ import type { DeploymentPage } from '../server/calls.js'
 import { css } from '../dom/css.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
+import { tabLinks } from '../elements/room-tabs.js'
 import { loaded, staleLine } from '../elements/states.js'
 import { SvcCopy } from '../elements/svc-copy.js'
 import { SvcDeployments } from '../elements/svc-deployments.js'
@@ -14,6 +15,7 @@ import { SvcStatus } from '../elements/svc-status.js'
 import { SvcSpan, SvcTime } from '../elements/svc-time.js'
 import { SvcUpload } from '../elements/svc-upload.js'
 import type { Resource } from '../state/resource.js'
+import { t } from '../words/t.js'
 import { Page } from './page.js'
 
 const refreshMs = 4000
@@ -23,19 +25,6 @@ const shownDeployments = 20
 export class ProjectPage extends Page {
   static override sheet = css`
     svc-page-project {
-      .tabs { display: flex; gap: 20px; border-bottom: 1px solid var(--line); margin-top: -12px; }
-      .tabs a {
-        display: flex;
-        align-items: center;
-        min-height: var(--row);
-        margin-bottom: -1px;
-        padding: 0 2px;
-        border-bottom: 2px solid transparent;
-        color: var(--muted);
-        font-weight: 500;
-      }
-      .tabs a:hover { color: var(--text); text-decoration: none; }
-      .tabs a[aria-current] { border-color: var(--accent); color: var(--text); }
       .facts { display: flex; flex-wrap: wrap; gap: 2px 16px; color: var(--muted); align-items: center; }
     }
   `
@@ -86,10 +75,10 @@ export class ProjectPage extends Page {
           ${project.description === '' ? null : html`<p class="muted anywhere">${project.description}</p>`}
         </div>
       </div>
-      <nav class="tabs" aria-label="Project">
-        <a href="${address}" aria-current="${this.#isSettings ? null : 'page'}">Deployments</a>
-        <a href="${address}/settings" aria-current="${this.#isSettings ? 'page' : null}">Settings</a>
-      </nav>
+      ${tabLinks(t('Project'), [
+        { address, words: 'Deployments' },
+        { address: `${address}/settings`, words: 'Settings' }
+      ], this.#isSettings ? `${address}/settings` : address)}
       ${staleLine(this.#project)}
       ${this.#isSettings ? this.#settings(project) : this.#deploy(project)}`
   }

@@ -9,9 +9,10 @@ import { loaded, staleLine } from '../elements/states.js'
 import { SvcDialog } from '../elements/svc-dialog.js'
 import { SvcStatus } from '../elements/svc-status.js'
 import { SvcTime } from '../elements/svc-time.js'
-import { countWords, errorWords } from '../elements/words.js'
+import { errorWords } from '../elements/words.js'
 import type { Resource } from '../state/resource.js'
 import { Page } from './page.js'
+import { countWords } from '../words/t.js'
 
 const refreshMs = 10_000
 

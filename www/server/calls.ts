@@ -24,6 +24,13 @@ export interface Health {
   version: string
 }
 
+/** What one search found of one kind (decisions §10). */
+export interface FoundGroup {
+  type: string
+  total: number
+  items: ReadonlyArray<{ id: string; title: string; subtitle: string; href: string }>
+}
+
 export interface DeploymentQuery {
   projectId?: string | undefined
   status?: DeploymentStatus | undefined
@@ -53,6 +60,7 @@ export interface Calls {
   login(token: string): Promise<void>
   status(signal?: AbortSignal): Promise<ServerStatus>
   health(signal?: AbortSignal): Promise<Health>
+  search(text: string, signal?: AbortSignal): Promise<readonly FoundGroup[]>
   projects(signal?: AbortSignal): Promise<Project[]>
   project(id: string, signal?: AbortSignal): Promise<Project>
   createProject(project: NewProject): Promise<Project>
@@ -85,6 +93,10 @@ export function createCalls(client: Client): Calls {
     status: signal => ask('GET', 'api/settings/status', { signal }),
     // 503 is the answer of an unhealthy server, in the same shape (§4.8).
     health: signal => ask('GET', 'api/health', { alsoGood: 503, signal }),
+    async search(text, signal) {
+      const { groups } = await ask<{ groups: FoundGroup[] }>('GET', `api/search?${new URLSearchParams({ q: text })}`, { signal })
+      return groups.filter(({ items }) => items.length > 0)
+    },
     projects: signal => ask('GET', 'api/projects', { signal }),
     project: (id, signal) => ask('GET', `api/projects/${segment(id)}`, { signal }),
     async createProject(body) {

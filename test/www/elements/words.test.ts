@@ -1,7 +1,6 @@
 import t from 'tap'
-import {
-  agoWords, clockWords, countWords, deploymentWords, exactWords, maskWords, sizeWords, spanWords
-} from '../../../www/elements/words.js'
+import { agoWords, clockWords, deploymentWords, exactWords, maskWords, sizeWords, spanWords } from '../../../www/elements/words.js'
+import { countWords } from '../../../www/words/t.js'
 
 const locale = { language: 'en-GB', timeZone: 'UTC' }
 const now = Date.parse('2026-11-21T15:00:00Z')

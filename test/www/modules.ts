@@ -1,0 +1,28 @@
+import { readFileSync } from 'node:fs'
+
+/** The compiled panel. */
+export const compiled = new URL('../../www/', import.meta.url)
+
+/** The text of a module, by its address below the base. */
+export const moduleText = (name: string): string => readFileSync(new URL(name, compiled), 'utf8')
+
+const staticImport = /^(?:import|export) [^'"()]*['"](\.[^'"]+)['"]/gm
+const anyImport = /^(?:import|export) [^'"()]*['"](\.[^'"]+)['"]|\bimport\('(\.[^']+)'\)/gm
+
+/**
+ * The modules that one cannot begin without, itself included, by their addresses below the base; `isWhole`: also those
+ * that it imports later.
+ */
+export function closureOf(entry: string, { isWhole = false } = {}): string[] {
+  const found = new Set<string>()
+  const visit = (url: URL): void => {
+    const name = url.href.slice(compiled.href.length)
+    if (found.has(name)) return
+    found.add(name)
+    for (const [, path, late] of readFileSync(url, 'utf8').matchAll(isWhole ? anyImport : staticImport)) {
+      visit(new URL((path ?? late) as string, url))
+    }
+  }
+  visit(new URL(entry, compiled))
+  return [...found].sort()
+}

@@ -1,0 +1,72 @@
+import { readdirSync } from 'node:fs'
+import t from 'tap'
+import { addWords, countWords, language, setLanguage, t as say } from '../../../www/words/t.js'
+import type { Words } from '../../../www/words/t.js'
+import { closureOf, compiled, moduleText } from '../modules.js'
+
+t.teardown(() => setLanguage('en'))
+
+t.test('English is said as it is written, its holes filled', async t => {
+  setLanguage('en')
+  t.equal(language(), 'en')
+  addWords({ Overview: '概览' })
+  t.equal(say('Overview'), 'Overview')
+  t.equal(say('{count} of {all}', { count: 2, all: 'many' }), '2 of many')
+  t.equal(say('{missing}', {}), '{missing}')
+  t.equal(countWords(1, 'file'), '1 file')
+  t.equal(countWords(2000, 'file'), '2,000 files')
+})
+
+t.test('another language is looked up; what it lacks is said in English', async t => {
+  setLanguage('zh')
+  addWords({ 'Loading {what}': '正在加载{what}', file: '个文件' })
+  t.equal(say('Loading {what}', { what: 'x' }), '正在加载x')
+  t.equal(say('Never translated'), 'Never translated')
+  t.equal(countWords(2000, 'file'), '2,000 个文件')
+})
+
+/** Texts that a module says: `t('…')`, rows with `words: '…'`, nouns of counts, and what a resource is called. */
+const said = [
+  /\bt\('((?:[^'\\]|\\.)+)'/g, /\bt\("((?:[^"\\]|\\.)+)"/g, /\bwords: '((?:[^'\\]|\\.)+)'/g,
+  /\bcountWords\([^']*?, '([^']+)'\)/g, /\bloaded\([^']*?, '([^']+)'/g
+]
+/** Rows whose words are not said by t(): the languages by their own names. */
+const own = new Set(['English', '中文'])
+
+function textsOf(modules: readonly string[]): Array<{ text: string; name: string }> {
+  return modules.filter(name => !name.startsWith('words/')).flatMap(name =>
+    said.flatMap(pattern => [...moduleText(name).matchAll(pattern)].map(([, text]) => ({
+      text: (text as string).replace(/\\(.)/g, '$1'),
+      name
+    }))))
+}
+
+async function tableOf(name: string): Promise<Words> {
+  return (await import(new URL(`words/zh/${name}.js`, compiled).href)).words
+}
+
+t.test('every text of the frame and of each page is there in Chinese', async t => {
+  const frame = await tableOf('frame')
+  const holes = (text: string): string[] => (text.match(/\{\w+\}/g) ?? []).sort()
+  const pages = readdirSync(new URL('pages/', compiled))
+    .filter(name => name.endsWith('.js') && name !== 'page.js')
+    .map(name => name.slice(0, -3))
+  const rooms = [
+    ['frame', ['main.js', 'overlays.js', 'elements/svc-palette.js', 'elements/svc-preferences.js']],
+    ...pages.map(name => [name, [`pages/${name}.js`]])
+  ] as Array<[name: string, entries: string[]]>
+  for (const [name, entries] of rooms) {
+    const isFrame = name === 'frame' || name === 'lost'
+    const table = isFrame ? frame : { ...frame, ...(await tableOf(name)) }
+    const modules = entries.flatMap(entry => closureOf(entry, { isWhole: !isFrame }))
+    for (const { text, name: module } of textsOf([...new Set(modules)])) {
+      if (own.has(text)) continue
+      t.ok(text in table, `${module} says “${text}”; words/zh/${name}.ts has it`)
+    }
+  }
+  for (const file of readdirSync(new URL('words/zh/', compiled)).filter(name => name.endsWith('.js'))) {
+    for (const [english, chinese] of Object.entries(await tableOf(file.slice(0, -3)))) {
+      t.same(holes(chinese), holes(english), `“${english}” keeps its holes`)
+    }
+  }
+})

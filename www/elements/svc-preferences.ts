@@ -1,0 +1,111 @@
+import { css } from '../dom/css.js'
+import { SvcElement } from '../dom/element.js'
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import type { PageContext } from '../pages/page.js'
+import { rooms } from '../rooms.js'
+import { languages, themes } from '../state/preferences.js'
+import type { Preferences, Theme } from '../state/preferences.js'
+import { t } from '../words/t.js'
+import type { Language } from '../words/t.js'
+import { icon } from './icon.js'
+import { DialogCloseEvent, SvcDialog } from './svc-dialog.js'
+
+const themeWords: Record<Theme, string> = { system: 'Like the system', light: 'Light', dark: 'Dark' }
+
+/** The reader's own choices, and the keys of the panel. Properties `context`, `preferences`. Event `dialogclose`. */
+export class SvcPreferences extends SvcElement {
+  static override sheet = css`
+    svc-preferences {
+      .choices { display: grid; grid-template-columns: 1fr 1fr; gap: 16px; }
+      dl { display: grid; grid-template-columns: auto 1fr; gap: 6px 16px; margin-top: 4px; }
+      dt { display: flex; gap: 4px; }
+      kbd {
+        min-width: 24px;
+        padding: 1px 6px;
+        border: 1px solid var(--line);
+        border-radius: 4px;
+        background: var(--sunken);
+        font: var(--size-12) / 1.5 var(--sans);
+        text-align: center;
+      }
+      .keys { display: grid; gap: 8px; }
+      .actions { justify-content: space-between; }
+      @media (max-width: 719px) { .choices { grid-template-columns: 1fr; } .keys { display: none; } }
+    }
+  `
+
+  context!: PageContext
+  preferences!: Preferences
+
+  protected override view(): Template {
+    return html`<svc-dialog heading="${t('Preferences')}" .content="${this.#content()}"></svc-dialog>`
+  }
+
+  #content(): Template {
+    const { theme, language } = this.preferences
+    return html`
+      <div class="form">
+        <div class="choices">
+          <div class="field">
+            <label for="preferences-theme">${t('Appearance')}</label>
+            <select id="preferences-theme" @change="${(event: Event) => this.#setTheme(valueOf(event))}">
+              ${themes.map(value => html`
+                <option value="${value}" .selected="${value === theme}">${t(themeWords[value])}</option>`)}
+            </select>
+          </div>
+          <div class="field">
+            <label for="preferences-language">Language · 语言</label>
+            <select id="preferences-language" @change="${(event: Event) => this.#setLanguage(valueOf(event))}">
+              ${languages.map(({ value, words }) => html`
+                <option value="${value}" .selected="${value === language}">${words}</option>`)}
+            </select>
+          </div>
+        </div>
+        <section class="keys">
+          <h3>${t('Keys')}</h3>
+          <dl>
+            ${key(['Ctrl', 'K'], t('Search and commands'))}
+            ${key(['/'], t('To the search field of the page'))}
+            ${rooms.map(({ key: letter, words }) => key(['g', letter], t(words)))}
+            ${key(['?'], t('These keys'))}
+          </dl>
+        </section>
+        <div class="actions">
+          <button type="button" class="danger" @click="${() => this.#signOut()}">
+            ${icon('sign-out')}<span>${t('Sign out')}</span>
+          </button>
+          <button type="button" class="primary" autofocus="" @click="${() => this.#close()}">${t('Close')}</button>
+        </div>
+      </div>`
+  }
+
+  #setTheme(value: string): void {
+    const theme = themes.find(theme => theme === value) ?? 'system'
+    this.preferences.theme = theme
+    document.documentElement.dataset['theme'] = theme
+  }
+
+  /** Every text is said anew, from the beginning. */
+  #setLanguage(value: string): void {
+    this.preferences.language = value as Language
+    location.reload()
+  }
+
+  #signOut(): void {
+    this.#close()
+    this.context.session.end('signed_out')
+  }
+
+  #close(): void {
+    this.dispatchEvent(new DialogCloseEvent())
+  }
+}
+
+const valueOf = (event: Event): string => (event.currentTarget as HTMLSelectElement).value
+
+function key(keys: readonly string[], words: string): Template {
+  return html`<dt>${keys.map(each => html`<kbd>${each}</kbd>`)}</dt><dd>${words}</dd>`
+}
+
+export const elements = { 'svc-preferences': SvcPreferences, 'svc-dialog': SvcDialog }

@@ -1,0 +1,58 @@
+import type { Overlay, SvcApp } from './elements/svc-app.js'
+import { NoticeEvent } from './elements/svc-notices.js'
+import { errorWords } from './elements/words.js'
+import { createKeys } from './keys.js'
+import type { PageContext } from './pages/page.js'
+import type { Preferences } from './state/preferences.js'
+
+export interface OverlayNeeds {
+  app: SvcApp
+  context: PageContext
+  preferences: Preferences
+}
+
+export interface Overlays {
+  /** Lays it over the page, unless something is there already. */
+  lay(overlay: Overlay): Promise<void>
+}
+
+/** What the frame lays over a page: each is loaded when it is first wanted, by its button or its key. */
+export function startOverlays({ app, context, preferences }: OverlayNeeds): Overlays {
+  const load = {
+    palette: () => import('./elements/svc-palette.js'),
+    preferences: () => import('./elements/svc-preferences.js')
+  }
+
+  async function lay(overlay: Overlay): Promise<void> {
+    if (context.session.token === null || document.querySelector('dialog[open]') !== null) return
+    try {
+      context.define((await load[overlay]()).elements)
+    } catch (error) {
+      app.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
+      return
+    }
+    const element = Object.assign(document.createElement(`svc-${overlay}`), { context, preferences })
+    element.addEventListener('dialogclose', () => element.remove())
+    app.append(element)
+  }
+
+  const keys = createKeys()
+  const onKey = (event: KeyboardEvent): void => {
+    const target = event.target instanceof HTMLElement ? event.target : document.body
+    // What is pressed in a terminal is the shell's.
+    if (event.defaultPrevented || context.session.token === null || target.closest('svc-terminal') !== null) return
+    const { key, ctrlKey, metaKey, altKey } = event
+    const isWriting = target.closest('input, textarea, select') !== null
+    const wish = keys({ key, ctrlKey, metaKey, altKey, isWriting }, event.timeStamp)
+    const field = wish?.kind === 'search' ? app.querySelector<HTMLElement>('main input[type=search]') : null
+    if (wish === null || (wish.kind === 'search' && field === null)) return
+    event.preventDefault()
+    if (wish.kind === 'palette') void lay('palette')
+    else if (wish.kind === 'help') void lay('preferences')
+    else if (wish.kind === 'go') context.go(wish.address)
+    else field?.focus()
+  }
+
+  addEventListener('keydown', onKey)
+  return { lay }
+}

@@ -1,0 +1,6 @@
+import type { Words } from '../t.js'
+
+/** `pages/overview.ts` */
+export const words: Words = {
+  'the overview': '概览'
+}
