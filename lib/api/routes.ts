@@ -18,6 +18,7 @@ import { storageHandlers } from './storage.js'
 import { telemetryHandlers } from './telemetry.js'
 import { statsHandlers } from './stats.js'
 import { systemHandlers } from './system.js'
+import { terminalHandlers } from './terminal.js'
 import { uploadHandlers } from './upload.js'
 
 /** What the handlers need, room by room. */
@@ -43,6 +44,8 @@ export interface ApiNeeds {
   fs: Parameters<typeof fsHandlers>[0]
   logSources: Parameters<typeof logSourceHandlers>[0]
   migration: Parameters<typeof migrationHandlers>[0]
+
+  terminal: Parameters<typeof terminalHandlers>[0]
 }
 
 /** The whole API: method, path, who may call it (`auth/bearer.ts` says what each word admits), and what answers. */
@@ -68,6 +71,8 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const fs = fsHandlers(needs.fs)
   const logSources = logSourceHandlers(needs.logSources)
   const migration = migrationHandlers(needs.migration)
+
+  const terminal = terminalHandlers(needs.terminal)
 
   return [
     row('GET', '/api/health', 'public', health.probe),
@@ -145,6 +150,9 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
 
     row('GET', '/api/migration/export', 'admin_download', migration.export),
     row('POST', '/api/migration/import', 'admin', migration.import),
-    row('GET', '/api/migration/verify', 'admin', migration.verify)
+    row('GET', '/api/migration/verify', 'admin', migration.verify),
+
+    row('GET', '/api/terminal/available', 'admin', terminal.available),
+    row('GET', '/api/terminal/ws', 'terminal', terminal.connect)
   ]
 }

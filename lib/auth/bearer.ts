@@ -18,6 +18,8 @@ interface Rule {
   roles: readonly Role[]
   /** A ticket of this purpose (`?ticket=`) is as good as the admin token. */
   ticket?: TicketPurpose
+  /** The admin token may come as a subprotocol: where a browser cannot send headers, a program may lack the means, too. */
+  subprotocol?: boolean
   /** Also only from an address of the setting `allowed_ips`. */
   fromAllowed?: boolean
 }
@@ -35,7 +37,7 @@ const rules = {
   /** As `admin`, also from a link in a browser. */
   admin_download: { roles: ['admin', 'local'], ticket: 'download' },
   upload: { roles: ['project', 'global'], fromAllowed: true },
-  terminal: { roles: ['admin', 'local'], ticket: 'terminal', fromAllowed: true }
+  terminal: { roles: ['admin', 'local'], ticket: 'terminal', subprotocol: true, fromAllowed: true }
 } as const satisfies Record<string, Rule>
 
 export type Auth = keyof typeof rules
@@ -68,7 +70,8 @@ export function createBearer(needs: Needs): Bearer {
       const ticket = credentials.query.get('ticket')
       if (ticket !== null) return callerOfTicket(tickets.redeem(ticket, rule.ticket), ipOf(client))
     }
-    return callerOfToken(needs, rule, tokenOf(headers.authorization), ipOf(client))
+    const token = tokenOf(headers.authorization) ?? (rule.subprotocol ? tokenOfSubprotocol(headers['sec-websocket-protocol']) : null)
+    return callerOfToken(needs, rule, token, ipOf(client))
   }
 
   return {
@@ -135,6 +138,12 @@ const maxTokenLength = 4096
 
 function tokenOf(authorization: string | undefined): string | null {
   const token = /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
+  return token === undefined || token.length > maxTokenLength ? null : token
+}
+
+/** `svc-admin-token, <token>` (decisions §6). */
+function tokenOfSubprotocol(protocols: string | undefined): string | null {
+  const token = /^\s*svc-admin-token\s*,\s*(\S+)\s*$/.exec(protocols ?? '')?.[1]
   return token === undefined || token.length > maxTokenLength ? null : token
 }
 

@@ -10,12 +10,14 @@ import { clientAddress, localClient, parseCidr } from './client-address.js'
 import type { Cidr } from './client-address.js'
 import { createConnections } from './connections.js'
 import { checkHead, Exchange } from './exchange.js'
+import type { ExchangeOptions } from './exchange.js'
 import { defaultLingerLimits } from './linger.js'
 import type { LingerLimits } from './linger.js'
 import { corsHeaders, failureReply, methodReply, preflightReply, refusalReply } from './reply.js'
 import type { ClientAddress, Reply, RequestFacts, Request, Route } from './route.js'
 import { createRouter } from './router.js'
 import { send, sendAtOnce } from './send.js'
+import { takeUpgrade } from './websocket/upgrade.js'
 
 export interface ServerLimits {
   /** The whole head: request line and headers; then 431. */
@@ -109,15 +111,21 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
   // Set below, where something waits to be written, and by Node for the silence between two requests.
   server.on('timeout', (socket: Socket) => connections.expire(socket))
   server.on('connection', (socket: Socket) => connections.add(socket))
-  server.on('request', (request, response) => answer(request, response, false))
-  server.on('checkContinue', (request, response) => answer(request, response, true))
+  server.on('request', (request, response) => answer(request, response, { awaitsContinue: false }))
+  server.on('checkContinue', (request, response) => answer(request, response, { awaitsContinue: true }))
   // RFC 9110 §10.1.1 lets a server ignore an expectation it does not know.
-  server.on('checkExpectation', (request, response) => answer(request, response, false))
+  server.on('checkExpectation', (request, response) => answer(request, response, { awaitsContinue: false }))
+  server.on('upgrade', (request, socket, head) => {
+    const response = takeUpgrade(server, { request, socket: socket as Socket, head })
+    if (response !== undefined) answer(request, response, { awaitsContinue: false, upgradeHead: head })
+  })
   server.on('clientError', (error, socket) => answerBrokenRequest(error, socket as Socket, connections))
   server.on('connect', (_request, socket) => answerBrokenRequest(new Error('CONNECT'), socket as Socket, connections))
 
-  function answer(request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): void {
-    const exchange = new Exchange({ request, response, awaitsContinue, bodyIdleMs: limits.bodyIdleMs, client })
+  function answer(
+    request: IncomingMessage, response: ServerResponse, asked: Pick<ExchangeOptions, 'awaitsContinue' | 'upgradeHead'>
+  ): void {
+    const exchange = new Exchange({ request, response, ...asked, bodyIdleMs: limits.bodyIdleMs, client })
     connections.enter(exchange)
     try {
       checkHead(request, exchange)

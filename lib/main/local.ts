@@ -37,7 +37,7 @@ export async function serveLocally(
     const log = (message: string, error?: unknown): void => warn(error instanceof Error ? `${message}: ${error.stack}` : message)
     // Callers at the socket need none, and nobody else can call.
     const admin = await openAdminToken({ home, ids, override: ids.token() })
-    const services = createServices({ store, home, clock, ids, environment, version: readVersion(), log }, admin)
+    const services = createServices({ store, home, clock, ids, environment, terminal: false, version: readVersion(), log }, admin)
     opened.push(() => services.deployer.stop({ wait: true }))
     const http = createListener(services, { base: '', log })
     opened.push(() => http.close({ graceMs: replyGraceMs }))

@@ -37,6 +37,8 @@ export interface ServeOptions {
   /** ADMIN_TOKEN is taken from it, or from `.env.local` in `cwd`. */
   environment: Environment
   cwd: string
+  /** Whether there may be a terminal, as far as the settings permit (`--no-terminal`); default: yes. */
+  terminal?: boolean
   report: Reporter
   clock?: Clock
   ids?: Ids
@@ -80,10 +82,12 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const adminToken = await openOverridableToken(options, ids)
     const log = (message: string, error?: unknown): void => report.warn(describe(message, error))
     const version = readVersion()
-    const services = createServices({ store, home, clock, ids, environment, version, log }, adminToken)
+    const terminal = options.terminal ?? true
+    const services = createServices({ store, home, clock, ids, environment, terminal, version, log }, adminToken)
     opened.push(() => services.webhook.stop({ graceMs: notificationGraceMs }))
     await services.deployer.recover()
     opened.push(() => services.deployer.stop({ wait: false }))
+    opened.push(() => services.terminals.stop())
     const http = createListener(services, { base, log })
     const { host, port } = await http.listen({ host: options.host ?? defaultHost, port: options.port ?? defaultPort })
     http.serve(owner.server)
@@ -111,10 +115,12 @@ function createStop(running: {
 
   async function stop(wait: boolean): Promise<void> {
     telemetry.abort()
+    // Before the connections are closed: what a shell's user sees is why.
+    const shells = services.terminals.stop()
     const replies = http.close({ graceMs: deploymentGraceMs })
     await services.deployer.stop({ wait })
     await Promise.all([http.close({ graceMs: replyGraceMs }), services.webhook.stop({ graceMs: notificationGraceMs })])
-    await replies
+    await Promise.all([replies, shells])
     await services.logViewer.close()
     await store.close()
     await owner.release()

@@ -27,6 +27,7 @@ import type { LogViewer } from '../logs/viewer.js'
 import { createFileWatcher } from '../logs/watch.js'
 import { logKinds } from '../model/log-source.js'
 import type { LogSource } from '../model/log-source.js'
+import { createPtyLoader } from '../proc/pty.js'
 import { applyToProjects } from '../projects/bulk.js'
 import { createLabels } from '../projects/labels.js'
 import { createProjects } from '../projects/projects.js'
@@ -47,6 +48,8 @@ import type { Settings } from '../system/settings.js'
 import { createStorage } from '../system/storage.js'
 import { createStats } from '../system/stats.js'
 import { readStatus } from '../system/status.js'
+import { createTerminals } from '../terminal/sessions.js'
+import type { Terminals } from '../terminal/sessions.js'
 import type { LogSourceTable } from '../transfer/needs.js'
 import type { LogSourceRecord } from '../transfer/package.js'
 import { createTransfer } from '../transfer/transfer.js'
@@ -56,8 +59,10 @@ export interface World {
   home: Home
   clock: Clock
   ids: Ids
-  /** What scripts inherit, without its secrets. */
+  /** What scripts and shells inherit, without its secrets. */
   environment: Environment
+  /** Whether there may be a terminal at all, whatever the settings say. */
+  terminal: boolean
   version: string
   /** What an operator should see: our own faults. */
   log(message: string, error?: unknown): void
@@ -69,6 +74,7 @@ export interface Services {
   webhook: Webhook
   bearer: Bearer
   logViewer: LogViewer
+  terminals: Terminals
   /** What the API's handlers need of all of them. */
   api: ApiNeeds
 }
@@ -96,12 +102,13 @@ export function createServices(world: World, admin: AdminToken): Services {
   })
   const projects = createProjects({ store, clock, ids, audit, home: home.directory, deployments: deployer })
   const tickets = createTickets({ clock, ids })
+  const allowList = createAllowList({ allowed: () => settings.list('allowed_ips') })
   const bearer = createBearer({
     admin,
     tickets,
     projectOf: token => findProjectByToken(store, token),
     globalToken: () => settings.text('global_deploy_token'),
-    allowList: createAllowList({ allowed: () => settings.list('allowed_ips') })
+    allowList
   })
   const deny = createDeny(namesOf(home.directory))
   const openLog = createOpenLog({ deny, secrets: [home.configFile, home.database] })
@@ -117,6 +124,15 @@ export function createServices(world: World, admin: AdminToken): Services {
   const records = createRecords({ findDeployment: id => findDeployment(store, id), deployer })
   const health = createHealth({ store, clock, version, startedAtMs, home })
   const disk = async () => (await health.detail()).disk
+  const terminals = createTerminals({
+    isOffered: world.terminal,
+    isEnabled: () => settings.flag('terminal_enabled'),
+    loadPty: createPtyLoader(),
+    environment,
+    audit: audit.record,
+    clock,
+    ids
+  })
   const storage = createStorage({ store, home, retention: deployer, disk, audit })
 
   return {
@@ -125,6 +141,7 @@ export function createServices(world: World, admin: AdminToken): Services {
     webhook,
     bearer,
     logViewer,
+    terminals,
     api: {
       auth: { admin, lockout: createLockout({ clock }), tickets, audit },
       projects: {
@@ -167,7 +184,9 @@ export function createServices(world: World, admin: AdminToken): Services {
 
       logSources: { sources: logSources, viewer: logViewer },
 
-      migration: { transfer, deployer, clock }
+      migration: { transfer, deployer, clock },
+
+      terminal: { terminals, projects, allowList }
     }
   }
 }

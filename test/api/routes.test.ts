@@ -70,6 +70,8 @@ GET /api/fs/list admin
 GET /api/migration/export admin_download
 POST /api/migration/import admin
 GET /api/migration/verify admin
+GET /api/terminal/available admin
+GET /api/terminal/ws terminal
 `
 
 type Answer = 401 | 403 | 'in'

@@ -15,7 +15,7 @@ t.test('the services are joined: a setting reaches the bearer, a project its tok
   t.teardown(() => store.close())
   const admin = await openAdminToken({ home, ids: randomIds })
   const { settings, bearer, api } = createServices(
-    { store, home, clock, ids: randomIds, environment: {}, version: 'dev', log: () => {} },
+    { store, home, clock, ids: randomIds, environment: {}, terminal: false, version: 'dev', log: () => {} },
     admin
   )
   const client = { address: '192.0.2.1', witnessed: '192.0.2.1', viaProxy: false, local: false }

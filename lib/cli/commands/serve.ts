@@ -61,6 +61,7 @@ export const command = defineCommand({
       host: options.host,
       port: options.port,
       base: options.base,
+      terminal: options.terminal,
       environment: env,
       cwd,
       report: { info: output.print, warn: output.warn }
