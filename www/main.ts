@@ -52,7 +52,8 @@ const rows: PageRow[] = [
   row('projects/:id', 'projects', 'project', () => import('./pages/project.js')),
   row('projects/:id/settings', 'projects', 'project', () => import('./pages/project.js')),
   row('deployments', 'deployments', 'deployments', () => import('./pages/deployments.js')),
-  row('deployments/:id', 'deployments', 'deployment', () => import('./pages/deployment.js'))
+  row('deployments/:id', 'deployments', 'deployment', () => import('./pages/deployment.js')),
+  row('terminal', 'terminal', 'terminal', () => import('./pages/terminal.js'))
 ]
 const loginTag = 'svc-page-login'
 

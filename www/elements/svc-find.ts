@@ -2,6 +2,7 @@ import { css } from '../dom/css.js'
 import { SvcElement } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
+import { numberWords, t } from '../words/t.js'
 import { icon } from './icon.js'
 
 /** Another text is looked for. */
@@ -85,20 +86,22 @@ export class SvcFind extends SvcElement {
   }
 
   protected override view(): Template {
-    const words = this.#count === 0 ? 'No match' : `${this.#current + 1} of ${this.#count.toLocaleString('en')}`
+    const words = this.#count === 0
+      ? t('No match')
+      : t('{current} of {count}', { current: numberWords(this.#current + 1), count: numberWords(this.#count) })
     return html`
-      <input type="text" aria-label="Find in the terminal" placeholder="Find" autocomplete="off" spellcheck="false"
+      <input type="text" aria-label="${t('Find in the terminal')}" placeholder="${t('Find')}" autocomplete="off" spellcheck="false"
         @input="${(event: Event) => this.#changed(event.target as HTMLInputElement)}"
         @keydown="${(event: Event) => this.#key(event as KeyboardEvent)}">
       <output aria-live="polite">${this.#text === '' ? '' : words}</output>
-      <button type="button" class="quiet" title="The one before" @click="${() => this.#step(-1)}">
-        <span class="back">${icon('down')}</span><span class="unseen">The one before</span>
+      <button type="button" class="quiet" title="${t('The one before')}" @click="${() => this.#step(-1)}">
+        <span class="back">${icon('down')}</span><span class="unseen">${t('The one before')}</span>
       </button>
-      <button type="button" class="quiet" title="The one after" @click="${() => this.#step(1)}">
-        ${icon('down')}<span class="unseen">The one after</span>
+      <button type="button" class="quiet" title="${t('The one after')}" @click="${() => this.#step(1)}">
+        ${icon('down')}<span class="unseen">${t('The one after')}</span>
       </button>
-      <button type="button" class="quiet" title="Close" @click="${() => this.dispatchEvent(new FindCloseEvent())}">
-        ${icon('close')}<span class="unseen">Close</span>
+      <button type="button" class="quiet" title="${t('Close')}" @click="${() => this.dispatchEvent(new FindCloseEvent())}">
+        ${icon('close')}<span class="unseen">${t('Close')}</span>
       </button>`
   }
 

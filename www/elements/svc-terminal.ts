@@ -16,12 +16,12 @@ import {
 import { listenToKeys } from './terminal-keys.js'
 import type { KeyCommand } from './terminal-keys.js'
 import { listenToMouse } from './terminal-mouse.js'
-import { createTerminalPicture } from './terminal-picture.js'
-import type { TerminalNodes, TerminalPicture } from './terminal-picture.js'
+import { createTerminalPicture, nodesOf } from './terminal-picture.js'
+import type { TerminalPicture } from './terminal-picture.js'
 import type { Mark } from './terminal-rows.js'
 import { createTerminalSpeaker } from './terminal-speaker.js'
 import { terminalSheet } from './terminal-styles.js'
-import { countWords } from './words.js'
+import { countWords, t } from '../words/t.js'
 
 const ringMs = 200
 
@@ -45,7 +45,7 @@ export class SvcTerminal extends SvcElement {
   })
   #feed = createFeed({ write: text => this.#emulator.write(text), now: () => performance.now() })
   #colors = createTerminalColors(this)
-  #speaker = createTerminalSpeaker(this.#emulator, lines => this.#say(lines))
+  #speaker = createTerminalSpeaker(this.#emulator, () => this.querySelector('.spoken'))
   #picture: TerminalPicture | undefined
   #wired: AbortSignal | undefined
 
@@ -73,18 +73,18 @@ export class SvcTerminal extends SvcElement {
   }
 
   protected override view(): Template {
-    const label = this.getAttribute('label') ?? 'Terminal'
+    const label = this.getAttribute('label') ?? t('Terminal')
     const belowLines = this.#picture?.belowLines ?? 0
     return html`
       <div class="view">
         <div class="space">
           <div class="rows" aria-hidden="true"></div><div class="marks"></div><div class="cursor" aria-hidden="true"></div>
-          <textarea class="keys" aria-label="${label}" aria-description="Ctrl-F6 leaves the terminal"
+          <textarea class="keys" aria-label="${label}" aria-description="${t('Ctrl-F6 leaves the terminal')}"
             autocomplete="off" autocapitalize="off" spellcheck="false" rows="1"></textarea>
         </div>
         <span class="ruler" aria-hidden="true">${'0'.repeat(100)}</span>
       </div>
-      <div class="unseen spoken" role="log" aria-live="polite" aria-label="${`${label}, output`}"></div>
+      <div class="unseen spoken" role="log" aria-live="polite" aria-label="${t('Output of {label}', { label })}"></div>
       ${this.#isFinding
         ? html`
           <svc-find .count="${this.#hits.length}" .current="${this.#hit}"
@@ -104,7 +104,7 @@ export class SvcTerminal extends SvcElement {
     if (this.#wired === this.signal) return
     this.#wired = this.signal
     const { signal } = this
-    const nodes = this.#nodes()
+    const nodes = nodesOf(this)
     const picture = (this.#picture ??= createTerminalPicture({
       host: this,
       nodes,
@@ -138,14 +138,6 @@ export class SvcTerminal extends SvcElement {
     for (const type of ['focus', 'blur']) this.listen(field, type, () => this.#focusChanged(type === 'focus'))
     this.listen(field, 'copy', event => this.#copied(event as ClipboardEvent))
     this.#watch()
-  }
-
-  #nodes(): TerminalNodes {
-    const find = (name: string): HTMLElement => this.querySelector(`.${name}`) as HTMLElement
-    return {
-      view: find('view'), space: find('space'), rows: find('rows'), marks: find('marks'), cursor: find('cursor'),
-      field: find('keys') as HTMLTextAreaElement, ruler: find('ruler')
-    }
   }
 
   /** The size of the place, the font and the theme. */
@@ -197,14 +189,6 @@ export class SvcTerminal extends SvcElement {
     this.dispatchEvent(new TerminalBellEvent())
     this.toggleAttribute('data-ringing', true)
     setTimeout(() => this.toggleAttribute('data-ringing', false), ringMs)
-  }
-
-  #say(lines: string[]): void {
-    this.querySelector('.spoken')?.replaceChildren(...lines.map(line => {
-      const node = document.createElement('div')
-      node.textContent = line
-      return node
-    }))
   }
 
   #resume(): void {

@@ -18,6 +18,15 @@ export interface TerminalNodes {
   ruler: HTMLElement
 }
 
+/** The nodes below a terminal. */
+export function nodesOf(host: HTMLElement): TerminalNodes {
+  const find = (name: string): HTMLElement => host.querySelector(`.${name}`) as HTMLElement
+  return {
+    view: find('view'), space: find('space'), rows: find('rows'), marks: find('marks'), cursor: find('cursor'),
+    field: find('keys') as HTMLTextAreaElement, ruler: find('ruler')
+  }
+}
+
 export interface TerminalPicture {
   readonly cell: CellSize
   /** The newest line is seen, and will be. */

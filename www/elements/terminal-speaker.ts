@@ -13,8 +13,8 @@ const pauseMs = 700
 /** More than this nobody wants to hear. */
 const maxLines = 20
 
-/** Waits for a pause in the output, then says the last lines of it, the cursor's included. */
-export function createTerminalSpeaker(emulator: Emulator, say: (lines: string[]) => void): TerminalSpeaker {
+/** Waits for a pause in the output, then puts its last lines, the cursor's included, into a live region. */
+export function createTerminalSpeaker(emulator: Emulator, region: () => HTMLElement | null): TerminalSpeaker {
   let timer: ReturnType<typeof setTimeout> | undefined
   let said = 0
   let lastSaid = ''
@@ -28,7 +28,7 @@ export function createTerminalSpeaker(emulator: Emulator, say: (lines: string[])
     const lines = textIn(emulator, range).split('\n').filter(line => line.trim() !== '')
     said = end
     const text = lines.join('\n')
-    if (text !== '' && text !== lastSaid) say(lines)
+    if (text !== '' && text !== lastSaid) region()?.replaceChildren(...lines.map(spoken))
     lastSaid = text
   }
 
@@ -42,4 +42,10 @@ export function createTerminalSpeaker(emulator: Emulator, say: (lines: string[])
       said = cursorLine()
     }
   }
+}
+
+function spoken(line: string): HTMLElement {
+  const node = document.createElement('div')
+  node.textContent = line
+  return node
 }
