@@ -18,8 +18,8 @@ export function findText(lines: Lines, wanted: string): Range[] {
     const hay = isExact ? text : lower(text)
     for (let at = hay.indexOf(needle); at !== -1 && hits.length < maxHits; at = hay.indexOf(needle, at + needle.length)) {
       hits.push({
-        from: placeOf(lines, index, columns[at] as number),
-        to: placeOf(lines, index, (columns[at + needle.length - 1] as number) + 1)
+        from: gapBefore(lines, index, columns[at] as number),
+        to: gapAfter(lines, index, columns[at + needle.length - 1] as number)
       })
     }
     index = end
@@ -52,10 +52,14 @@ function joined(lines: Lines, index: number): { text: string; columns: number[];
   }
 }
 
-function placeOf(lines: Lines, index: number, column: number): Range['from'] {
-  // The gap behind the last column belongs to that line, not to the next one.
-  const row = column > 0 ? Math.floor((column - 1) / lines.columns) : 0
-  const isStart = column > 0 && column % lines.columns === 0
-  const line = lines.firstLine + index + row
-  return isStart ? { line, column: lines.columns } : { line, column: column - row * lines.columns }
+/** The gap left of a column of a joined line. */
+function gapBefore(lines: Lines, index: number, column: number): Range['from'] {
+  const row = Math.floor(column / lines.columns)
+  return { line: lines.firstLine + index + row, column: column - row * lines.columns }
+}
+
+/** The gap right of one: behind the last column it belongs to that line, not to the next one. */
+function gapAfter(lines: Lines, index: number, column: number): Range['to'] {
+  const { line, column: left } = gapBefore(lines, index, column)
+  return { line, column: left + 1 }
 }

@@ -92,6 +92,14 @@ function rewrap(lines: Line[], columns: number, marks: Place[]): Line[] {
   const after: Line[] = []
   const moved = new Set<Place>()
   for (let row = 0; row < lines.length; ) {
+    // Most lines are short, and nobody's cursor is in them.
+    const line = lines[row] as Line
+    const used = usedColumns(line)
+    if (!line.isWrapped && used <= columns && !marks.some(mark => mark.row === row && !moved.has(mark))) {
+      after.push(ofWidth(line, columns, used))
+      row++
+      continue
+    }
     let last = row
     while (last < lines.length - 1 && (lines[last] as Line).isWrapped) last++
     const text = joined(lines, row, last)
@@ -109,6 +117,12 @@ function rewrap(lines: Line[], columns: number, marks: Place[]): Line[] {
     row = last + 1
   }
   return after
+}
+
+function ofWidth({ cells }: Line, columns: number, used: number): Line {
+  const line = createLine(columns)
+  line.cells.set(cells.subarray(0, used * cellWords))
+  return line
 }
 
 /** Wrapped lines as one, and the column in it at which each begins. */
