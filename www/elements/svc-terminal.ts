@@ -4,7 +4,7 @@ import type { Template } from '../dom/html.js'
 import { createEmulator } from '../terminal/emulator.js'
 import { createFeed } from '../terminal/feed.js'
 import { findText } from '../terminal/find.js'
-import { textIn } from '../terminal/selection.js'
+import { everything, textIn } from '../terminal/selection.js'
 import type { Range } from '../terminal/selection.js'
 import { icon } from './icon.js'
 import { copyText } from './svc-copy.js'
@@ -28,7 +28,7 @@ const ringMs = 200
 /**
  * A terminal's screen. Takes what a program writes by `write()`. Attributes: `label`, its name for screen readers;
  * `spoken`: new output is read out. Events `terminalinput`, `terminalsize`, `terminaltitle`, `terminalbell`,
- * `terminalleave`. Keys go to the program but Ctrl-Shift-C and -V (copy, paste), -F (find), -Up and -Down (scroll),
+ * `terminalleave`. Keys go to the program but Ctrl-Shift-C and -V (copy, paste), -A (mark all), -F (find), -Up, -Down (scroll),
  * Shift-Page Up, -Page Down, -Home and -End (scroll), Ctrl-F6 (leave).
  */
 export class SvcTerminal extends SvcElement {
@@ -222,6 +222,7 @@ export class SvcTerminal extends SvcElement {
     const { rows, historyLength } = this.#emulator
     switch (command) {
       case 'copy': return void this.#copy()
+      case 'mark-all': return this.#select(everything(this.#emulator))
       case 'find': return this.#openFind()
       case 'leave': return void this.dispatchEvent(new TerminalLeaveEvent())
       case 'page-up': return picture.scrollBy(1 - rows)

@@ -3,7 +3,8 @@ import type { Modes } from '../terminal/modes.js'
 import { bytesOfPaste } from '../terminal/paste.js'
 
 /** What keys ask of the terminal itself. */
-export type KeyCommand = 'copy' | 'find' | 'leave' | 'page-up' | 'page-down' | 'line-up' | 'line-down' | 'top' | 'bottom'
+export type KeyCommand =
+  | 'copy' | 'mark-all' | 'find' | 'leave' | 'page-up' | 'page-down' | 'line-up' | 'line-down' | 'top' | 'bottom'
 
 export interface TerminalKeysNeeds {
   /** The hidden field that has the focus: input methods, dead keys and phones write into it. */
@@ -17,7 +18,7 @@ export interface TerminalKeysNeeds {
 
 /** Keys of ours, which no program gets: with Control and Shift, and with Shift alone. */
 const withControlShift: Readonly<Record<string, KeyCommand>> = {
-  C: 'copy', F: 'find', ArrowUp: 'line-up', ArrowDown: 'line-down'
+  A: 'mark-all', C: 'copy', F: 'find', ArrowUp: 'line-up', ArrowDown: 'line-down'
 }
 const withShift: Readonly<Record<string, KeyCommand>> = {
   PageUp: 'page-up', PageDown: 'page-down', Home: 'top', End: 'bottom'

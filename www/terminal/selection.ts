@@ -36,6 +36,13 @@ export function columnsIn({ from, to }: Range, line: number, columns: number): {
   return first < last ? { from: first, to: last } : null
 }
 
+/** From the first line that is kept to the last one that has something in it. */
+export function everything(lines: Lines): Range {
+  let last = lines.historyLength + lines.rows - 1
+  while (last > 0 && usedColumns(lines.line(last)) === 0) last--
+  return { from: { line: lines.firstLine, column: 0 }, to: { line: lines.firstLine + last, column: lines.columns } }
+}
+
 /** The text of a range. Wrapped lines are one; blanks at a line's end are left out. */
 export function textIn(lines: Lines, range: Range): string {
   let text = ''

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { createEmulator } from '../../../www/terminal/emulator.js'
 import type { Emulator } from '../../../www/terminal/emulator.js'
-import { columnsIn, lineAtPlace, rangeOf, textIn, wordAt } from '../../../www/terminal/selection.js'
+import { columnsIn, everything, lineAtPlace, rangeOf, textIn, wordAt } from '../../../www/terminal/selection.js'
 import type { Range } from '../../../www/terminal/selection.js'
 
 function emulatorWith(text: string, columns = 10, rows = 4, historyLines = 3): Emulator {
@@ -63,4 +63,10 @@ t.test('ranges have an order, and columns', async t => {
   t.same(columnsIn(range(1, 5, 3, 2), 2, 10), { from: 0, to: 10 })
   t.same(columnsIn(range(1, 5, 3, 2), 3, 10), { from: 0, to: 2 })
   t.same(columnsIn(range(1, 5, 1, 5), 1, 10), null)
+})
+
+t.test('everything ends with the last line that has something', async t => {
+  const emulator = emulatorWith('1\r\n2\r\n3\r\n4\r\n5\r\n\r\n', 10, 4, 3)
+  t.equal(textIn(emulator, everything(emulator)), '1\n2\n3\n4\n5')
+  t.equal(textIn(emulatorWith(''), everything(emulatorWith(''))), '')
 })
