@@ -3,7 +3,6 @@ import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import type { TerminalEnd, TerminalState } from '../server/terminal.js'
 import { t } from '../words/t.js'
-import { icon } from './icon.js'
 import type { TerminalSession } from './terminal-session.js'
 
 /** A session's state as a word; none for one that is as it should be. */
@@ -22,9 +21,10 @@ export function noteOf({ link }: TerminalSession, onAgain: () => void): Template
           <button type="button" class="primary" @click="${onAgain}">${t('Start a new session')}</button>
         </div>`
     case 'lost':
+      // No icon: its file may have to be asked for, and nobody answers.
       return html`
         <div class="note lost">
-          ${icon('warning')}
+          <span class="dot lost"></span>
           <p>${t('The connection is lost; trying again. The shell goes on for two minutes, and what it writes will be here.')}</p>
         </div>`
   }

@@ -82,6 +82,7 @@ export class TerminalPage extends Page {
 
       > .stage { position: relative; flex: 1; display: grid; min-height: 0; }
       [role='tabpanel'] {
+        position: relative;
         display: grid;
         grid-template: minmax(0, 1fr) auto / minmax(0, 1fr);
         min-height: 0;
@@ -101,10 +102,19 @@ export class TerminalPage extends Page {
         background: var(--raised);
         font-size: var(--size-13);
       }
-      .note.lost > .icon { color: var(--warning); }
       .note > p { flex: 1 1 240px; }
+      /* What passes must not change the screen's size: the program would have to draw it again. */
+      .note:not(.ended) {
+        position: absolute;
+        inset: 10px 26px auto auto;
+        flex-wrap: nowrap;
+        max-width: min(420px, calc(100% - 52px));
+        border: 0;
+        border-radius: var(--radius);
+        box-shadow: var(--float);
+      }
       .note button { min-height: 30px; padding-block: 2px; font-size: var(--size-13); }
-      .note.connecting { opacity: 0; animation: appear var(--appear) 300ms forwards; }
+      .note.connecting { opacity: 0; animation: appear var(--appear) 300ms forwards; pointer-events: none; }
 
       @media (max-width: 719px) { .tools .check { display: none; } .tools { flex: 1; } .tools select:not([type]) { flex: 1; } }
     }
