@@ -9,6 +9,7 @@ import { logHandlers } from './logs.js'
 import { pm2Handlers } from './pm2.js'
 import { logSourceHandlers } from './log-sources.js'
 import { migrationHandlers } from './migration.js'
+import { probeRow } from './probe.js'
 import { projectHandlers } from './projects.js'
 import { crossOrigin, row } from './route.js'
 import type { ApiRoute } from './route.js'
@@ -75,10 +76,11 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const terminal = terminalHandlers(needs.terminal)
 
   return [
-    row('GET', '/api/health', 'public', health.probe),
+    probeRow(needs.health.health),
     row('GET', '/api/health/detail', 'admin', health.detail),
 
     row('POST', '/api/auth/login', 'public', auth.login),
+    row('POST', '/api/auth/reset', 'local', auth.resetToken),
     row('POST', '/api/tickets', 'admin', auth.ticket),
 
     row('GET', '/api/projects', 'admin', projects.list),

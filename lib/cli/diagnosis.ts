@@ -4,7 +4,8 @@ import { formatBytes } from '../base/size.js'
 import { readConfig } from '../config/home.js'
 import type { Home } from '../config/home.js'
 import { readDisk } from '../system/disk.js'
-import type { HealthDetail, HealthReport } from '../system/health.js'
+import type { HealthDetail } from '../system/health.js'
+import type { HealthReport } from '../system/probe.js'
 import type { Client } from './client.js'
 
 /** One thing that was looked at. */

@@ -1,16 +1,7 @@
 import { realpathSync } from 'node:fs'
 import type { ApiNeeds } from '../api/routes.js'
 import { createRecords } from '../api/records.js'
-import type { AdminToken } from '../auth/admin-token.js'
-import { createAllowList } from '../auth/allow-list.js'
-import { createAudit } from '../auth/audit.js'
-import { createBearer } from '../auth/bearer.js'
-import type { Bearer } from '../auth/bearer.js'
 import { createLockout } from '../auth/lockout.js'
-import { createTickets } from '../auth/tickets.js'
-import type { Clock } from '../base/clock.js'
-import type { Ids } from '../base/ids.js'
-import type { Environment, Home } from '../config/home.js'
 import { createDeployer } from '../deploy/deployer.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { createCollector, maxOverviewDays } from '../notify/collector.js'
@@ -32,19 +23,17 @@ import { applyToProjects } from '../projects/bulk.js'
 import { createLabels } from '../projects/labels.js'
 import { createProjects } from '../projects/projects.js'
 import { recentScripts } from '../projects/recent-scripts.js'
-import type { Store } from '../store/database.js'
 import { listAudit } from '../store/tables/audit.js'
 import { countDeployments, findDeployment, listDeployments } from '../store/tables/deployments.js'
 import { findLogSource, insertLogSource, listLogSources, updateLogSource } from '../store/tables/log-sources.js'
-import { findProject, findProjectByToken } from '../store/tables/projects.js'
+import { findProject } from '../store/tables/projects.js'
 import { createCpuMeter } from '../system/cpu.js'
 import { createHealth } from '../system/health.js'
 import { createPlaces } from '../system/places.js'
 import { createPm2 } from '../system/pm2.js'
 import { createResources } from '../system/resources.js'
 import { createSearch } from '../system/search.js'
-import { createSettings, settingRows } from '../system/settings.js'
-import type { Settings } from '../system/settings.js'
+import { settingRows } from '../system/settings.js'
 import { createStorage } from '../system/storage.js'
 import { createStats } from '../system/stats.js'
 import { readStatus } from '../system/status.js'
@@ -53,26 +42,11 @@ import type { Terminals } from '../terminal/sessions.js'
 import type { LogSourceTable } from '../transfer/needs.js'
 import type { LogSourceRecord } from '../transfer/package.js'
 import { createTransfer } from '../transfer/transfer.js'
-
-export interface World {
-  store: Store
-  home: Home
-  clock: Clock
-  ids: Ids
-  /** What scripts and shells inherit, without its secrets. */
-  environment: Environment
-  /** Whether there may be a terminal at all, whatever the settings say. */
-  terminal: boolean
-  version: string
-  /** What an operator should see: our own faults. */
-  log(message: string, error?: unknown): void
-}
+import type { Front, World } from './front.js'
 
 export interface Services {
-  settings: Settings
   deployer: Deployer
   webhook: Webhook
-  bearer: Bearer
   logViewer: LogViewer
   terminals: Terminals
   /** What the API's handlers need of all of them. */
@@ -82,12 +56,10 @@ export interface Services {
 /** Deployments searched for scripts that ran. */
 const searchedForScripts = 200
 
-/** Builds every service; each gets what it needs of another as the small interface it declares. */
-export function createServices(world: World, admin: AdminToken): Services {
+/** Builds every service behind the front; each gets what it needs of another as the small interface it declares. */
+export function createServices(world: World, front: Front): Services {
   const { store, home, clock, ids, environment, version, log } = world
-  const startedAtMs = clock.now()
-  const audit = createAudit({ store, clock, ids, onError: error => log('An audit entry could not be kept', error) })
-  const settings = createSettings({ store, audit })
+  const { admin, audit, settings, tickets, allowList, startedAtMs } = front
   const webhook = createWebhook({ settings, audit: audit.record, clock, ids, version, log })
   const deployer = createDeployer({
     store,
@@ -101,15 +73,6 @@ export function createServices(world: World, admin: AdminToken): Services {
     log
   })
   const projects = createProjects({ store, clock, ids, audit, home: home.directory, deployments: deployer })
-  const tickets = createTickets({ clock, ids })
-  const allowList = createAllowList({ allowed: () => settings.list('allowed_ips') })
-  const bearer = createBearer({
-    admin,
-    tickets,
-    projectOf: token => findProjectByToken(store, token),
-    globalToken: () => settings.text('global_deploy_token'),
-    allowList
-  })
   const deny = createDeny(namesOf(home.directory))
   const openLog = createOpenLog({ deny, secrets: [home.configFile, home.database] })
   const logSources = createLogSources({
@@ -136,10 +99,8 @@ export function createServices(world: World, admin: AdminToken): Services {
   const storage = createStorage({ store, home, retention: deployer, disk, audit })
 
   return {
-    settings,
     deployer,
     webhook,
-    bearer,
     logViewer,
     terminals,
     api: {

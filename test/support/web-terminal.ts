@@ -88,7 +88,10 @@ async function followTerminal(raw: RawWebSocket, { acknowledges = true }: OpenTe
   void (async () => {
     for (let frame = await raw.next(); frame !== null; frame = await raw.next()) {
       if (frame.startsWith('text ')) take(JSON.parse(frame.slice(5)) as TerminalMessage)
-      else if (frame.startsWith('close')) closeCode = Number(frame.slice(6))
+      else if (frame.startsWith('close')) {
+        closeCode = Number(frame.slice(6))
+        raw.close(closeCode)
+      }
       wake()
     }
     isOver = true

@@ -114,12 +114,15 @@ t.test('a session that nobody uses ends', { skip }, async t => {
 })
 
 t.test('what is typed or printed keeps it', { skip }, async t => {
-  const stage = createStage(t, { idleMs: 1500 })
-  const viewer = await connect(stage)
-  await readyOf(viewer)
-  viewer.connected?.take({ type: 'input', data: 'for i in 1 2 3 4 5 6; do sleep 0.5; echo n$i; done; echo en""d\n' })
-  await viewer.sees(/end/)
-  t.equal(viewer.code(), undefined)
+  const stage = createStage(t, { idleMs: 2500 })
+  const unused = await connect(stage)
+  const used = await connect(stage)
+  await readyOf(unused)
+  await readyOf(used)
+  const typing = setInterval(() => used.connected?.take({ type: 'input', data: ' ' }), 50)
+  t.match(await unused.hears(), { type: 'error', reason: 'idle' })
+  t.equal(used.code(), undefined)
+  clearInterval(typing)
 })
 
 t.test('a lost connection leaves the shell, for a time', { skip }, async t => {
