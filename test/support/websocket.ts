@@ -42,12 +42,15 @@ export async function openWebSocket(url: string, { headers = {}, ahead }: OpenOp
   socket.write(Buffer.concat([head, ahead ?? Buffer.alloc(0)]))
 
   let bytes: Buffer = Buffer.alloc(0)
+  const restOfBody: Buffer[] = []
   let isEnded = false
   let isAccepted = false
+  let isRefused = false
   const frames: ServerFrame[] = []
   let wake = (): void => {}
   socket.on('data', (chunk: Buffer) => {
-    bytes = Buffer.concat([bytes, chunk])
+    if (isRefused) restOfBody.push(chunk)
+    else bytes = Buffer.concat([bytes, chunk])
     if (isAccepted) bytes = readFrames(bytes, frame => void frames.push(frame))
     wake()
   })
@@ -70,6 +73,7 @@ export async function openWebSocket(url: string, { headers = {}, ahead }: OpenOp
     isAccepted = true
     bytes = readFrames(bytes, frame => void frames.push(frame))
   }
+  isRefused = !isAccepted
 
   async function next(): Promise<string | null> {
     while (frames.length === 0 && !isEnded) await change()
@@ -84,7 +88,7 @@ export async function openWebSocket(url: string, { headers = {}, ahead }: OpenOp
     next,
     async body() {
       while (!isEnded) await change()
-      return bytes.toString('utf8')
+      return Buffer.concat([bytes, ...restOfBody]).toString('utf8')
     },
     write: bytes => void socket.write(bytes),
     say: message => void socket.write(frame({ opcode: text, payload: message })),
