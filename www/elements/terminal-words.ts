@@ -25,7 +25,9 @@ export function noteOf({ link }: TerminalSession, onAgain: () => void): Template
       return html`
         <div class="note lost">
           <span class="dot lost"></span>
-          <p>${t('The connection is lost; trying again. The shell goes on for two minutes, and what it writes will be here.')}</p>
+          <p>${link.isBlocked
+            ? t('The server answers, but no WebSocket reaches it: a proxy in between has to pass on “Upgrade” and “Connection”.')
+            : t('The connection is lost; trying again. The shell goes on for two minutes, and what it writes will be here.')}</p>
         </div>`
   }
   return html`<div class="note connecting"><p class="muted">${t('Connecting…')}</p></div>`

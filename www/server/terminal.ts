@@ -30,8 +30,19 @@ export interface TerminalLinkNeeds {
   onData: (text: string, drawn: () => void) => void
   /** Output was lost while the connection was: what is shown is no longer what the program knows. */
   onGap: () => void
+  /** The state has changed, or what is known of it. */
   onState: () => void
   openSocket?: (address: string) => TerminalSocket
+  timing?: Partial<TerminalTiming>
+}
+
+export interface TerminalTiming {
+  /** How often the connection is looked at. */
+  checkMs: number
+  /** After so much silence the server is asked whether it is there, */
+  silenceMs: number
+  /** and after so much more it is not. */
+  answerMs: number
 }
 
 export interface TerminalLink {
@@ -39,6 +50,8 @@ export interface TerminalLink {
   /** Once the state is `ended`. */
   readonly end: TerminalEnd | null
   readonly ready: TerminalReady | null
+  /** The server answers, but not one of several sockets has reached it. */
+  readonly isBlocked: boolean
   /** Keys and the like; while the connection is lost they are dropped. */
   send(bytes: string): void
   resize(columns: number, rows: number): void
@@ -51,22 +64,21 @@ const maxInputLength = 64 * 1024
 /** The server pauses the shell at 1 MiB. */
 const ackBytes = 64 * 1024
 const ackPauseMs = 100
-const checkMs = 5_000
-/** After so much silence the server is asked whether it is there, */
-const silenceMs = 20_000
-/** and after so much more it is not. */
-const answerMs = 10_000
+const defaultTiming: TerminalTiming = { checkMs: 5_000, silenceMs: 20_000, answerMs: 10_000 }
+const blockedAttempts = 2
 const opened = 1
 
 /** Begins a session. */
 export function openTerminal(needs: TerminalLinkNeeds): TerminalLink {
   const { client, projectId, onData, onGap, onState, openSocket = address => new WebSocket(address) } = needs
+  const { checkMs, silenceMs, answerMs } = { ...defaultTiming, ...needs.timing }
   const life = new AbortController()
   const encoder = new TextEncoder()
   let size = needs.size
   let state: TerminalState = 'connecting'
   let end: TerminalEnd | null = null
   let ready: TerminalReady | null = null
+  let failures = 0
   let socket: TerminalSocket | null = null
   let receivedBytes = 0
   let drawnBytes = 0
@@ -174,7 +186,8 @@ export function openTerminal(needs: TerminalLinkNeeds): TerminalLink {
   /** A browser does not tell why a socket was refused; the server does, when it is asked. */
   const askWhy = async (): Promise<void> => {
     const { available, reason } = await client.ask<TerminalAvailability>('GET', 'api/terminal/available', { signal: life.signal })
-    if (!available) finish({ kind: 'closed', reason: 'refused', message: reason ?? '' })
+    if (!available) return finish({ kind: 'closed', reason: 'refused', message: reason ?? '' })
+    if (++failures === blockedAttempts) onState()
   }
 
   const run = async (): Promise<void> => {
@@ -205,6 +218,9 @@ export function openTerminal(needs: TerminalLinkNeeds): TerminalLink {
     },
     get ready() {
       return ready
+    },
+    get isBlocked() {
+      return ready === null && failures >= blockedAttempts
     },
     send(bytes) {
       for (let at = 0; at < bytes.length; at += maxInputLength) {

@@ -16,6 +16,8 @@ export const words: Words = {
   'Ended': '已结束',
   'The connection is lost; trying again. The shell goes on for two minutes, and what it writes will be here.':
     '连接已断开，正在重试。命令行会继续运行两分钟，其输出会显示在此处。',
+  'The server answers, but no WebSocket reaches it: a proxy in between has to pass on “Upgrade” and “Connection”.':
+    '服务器有响应，但 WebSocket 无法到达：中间的代理必须转发 Upgrade 和 Connection 标头。',
   'No session is open': '没有打开的会话',
   'A session is a shell on the server. It goes on while you look at other pages, and ends with its tab.':
     '会话是服务器上的一个命令行。查看其他页面时它会继续运行，关闭标签页时结束。',
