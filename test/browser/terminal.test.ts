@@ -61,7 +61,7 @@ async function see(page: Page, row: string): Promise<void> {
 
 /** A shell that can be told from what is typed: its prompt is `>`. */
 async function settle(page: Page): Promise<void> {
-  await page.locator('.dot.open').first().waitFor()
+  await page.locator('.tab:has([aria-selected=true]) .dot.open').waitFor()
   await page.keyboard.type("PS1='>'; PS2=; clear\n")
   await see(page, '>')
 }
@@ -132,6 +132,32 @@ t.test('a shell: type, see, mark, copy, paste, find, resize, leave, come back, e
   t.ok(await page.locator('svc-terminal .marks .hit').count() > 0, 'hits are shown')
   await page.keyboard.press('Escape')
   await run(page, 'echo back again')
+  await see(page, 'back again')
+
+  await page.keyboard.insertText('echo 输入法')
+  await run(page, '')
+  await see(page, '输入法')
+  await page.getByLabel('Read output aloud').check()
+  await page.locator('svc-terminal .keys').focus()
+  await run(page, 'echo said aloud')
+  await page.locator('svc-terminal .spoken').getByText('said aloud', { exact: true }).waitFor()
+
+  await run(page, `clear; seq 200; until [ -e '${target}/go' ]; do sleep 0.1; done; echo late; rm '${target}/go'`)
+  await see(page, '200')
+  await rowsOf(page, /^200\s*$/).hover()
+  await page.mouse.wheel(0, -400)
+  await see(page, '150')
+  writeFileSync(join(target, 'go'), '')
+  await page.getByRole('button', { name: /^\d+ new lines?$/ }).click()
+  await see(page, 'late')
+
+  await run(page, "clear; printf '\\033[?1000;1006hclick\\n'; cat -v")
+  await rowsOf(page, /^click/).first().click({ position: { x: 2, y: 4 } })
+  await page.keyboard.press('Control+D')
+  await run(page, '')
+  await page.keyboard.press('Control+D')
+  await rowsOf(page, /\^\[\[<0;1;1M\^\[\[<0;1;1m/).first().waitFor()
+  await run(page, "printf '\\033[?1000;1006l'; clear; echo back again")
   await see(page, 'back again')
 
   await page.keyboard.press('Control+F6')
@@ -259,6 +285,12 @@ t.test('a server without a terminal says why; a phone has room for one', { skip 
   await run(page, 'echo on a phone')
   await see(page, 'on a phone')
   await photograph(page, 'phone')
+  await run(page, 'clear; cat -v')
+  await page.getByRole('button', { name: 'Up' }).tap()
+  await rowsOf(page, /^\^\[\[A\s*$/).waitFor()
+  await page.getByRole('button', { name: 'Ctrl C' }).tap()
+  await run(page, 'clear; echo on it still')
+  await see(page, 'on it still')
   t.equal(await page.evaluate('document.documentElement.scrollWidth'), 390, 'nothing sticks out at the side')
   await stage.client.put('/api/settings', { terminal_enabled: 'false' })
   await page.reload()

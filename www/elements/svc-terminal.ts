@@ -4,6 +4,8 @@ import type { Template } from '../dom/html.js'
 import { createEmulator } from '../terminal/emulator.js'
 import { createFeed } from '../terminal/feed.js'
 import { findText } from '../terminal/find.js'
+import { bytesOfKey } from '../terminal/keys.js'
+import type { KeyPress } from '../terminal/keys.js'
 import { everything, textIn } from '../terminal/selection.js'
 import type { Range } from '../terminal/selection.js'
 import { icon } from './icon.js'
@@ -66,6 +68,12 @@ export class SvcTerminal extends SvcElement {
     this.#emulator.reset()
     this.#select(null)
     this.#picture?.follow()
+  }
+
+  /** As if the key had been pressed. */
+  press(key: KeyPress): void {
+    const bytes = bytesOfKey(key, this.#emulator.modes)
+    if (bytes !== null) this.#typed(bytes)
   }
 
   override focus(): void {

@@ -134,3 +134,90 @@ export const terminalSheet = css`
   @keyframes svc-terminal-blink { 50% { opacity: 0; } }
   @keyframes svc-terminal-ring { from { box-shadow: inset 0 0 0 2px var(--warning); } }
 `
+
+/** The sheet of the page round it. */
+export const terminalPageSheet = css`
+  /* It has all the room there is; the frame gives other pages less. */
+  .frame > .content > main > svc-page-terminal {
+    display: flex;
+    flex-direction: column;
+    gap: 8px;
+    max-width: none;
+    height: calc(100dvh - 56px - 24px);
+    margin-bottom: -48px;
+    @media (max-width: 719px) {
+      height: calc(100dvh - 48px - 84px - env(safe-area-inset-bottom));
+      margin-bottom: -32px;
+    }
+  }
+
+  svc-page-terminal {
+    > .bar { display: flex; flex-wrap: wrap; align-items: center; gap: 6px 12px; min-width: 0; }
+    h1 { font-size: var(--size-16); letter-spacing: 0; }
+
+    [role='tablist'] { display: flex; flex: 1 1 200px; gap: 4px; min-width: 0; overflow-x: auto; scrollbar-width: none; }
+    .tab { display: flex; flex: 0 1 220px; min-width: 96px; border-radius: var(--radius); }
+    .tab:has([aria-selected='true']) { background: var(--hover); }
+    .tab > [role='tab'] {
+      flex: 1;
+      justify-content: flex-start;
+      min-width: 0;
+      min-height: 32px;
+      padding: 0 4px 0 10px;
+      border: 0;
+      background: none;
+      color: var(--muted);
+      font-size: var(--size-13);
+    }
+    .tab > [aria-selected='true'] { color: var(--text); }
+    .tab > .close { min-height: 32px; padding: 0 8px; }
+    .dot { flex: none; width: 7px; height: 7px; border-radius: 50%; background: var(--success); }
+    .dot.connecting { background: var(--running); }
+    .dot.lost { background: none; box-shadow: inset 0 0 0 2px var(--warning); }
+    .dot.ended { background: var(--edge); border-radius: 1px; }
+    .dot.rung { background: var(--warning); }
+
+    .tools { display: flex; align-items: center; gap: 8px; }
+    .tools select:not([type]) { width: auto; max-width: 200px; min-height: 32px; padding-block: 2px; }
+    .tools button { min-height: 32px; padding-block: 2px; }
+    .tools label { min-height: 32px; white-space: nowrap; font-size: var(--size-13); color: var(--muted); gap: 6px; }
+
+    > .stage { position: relative; flex: 1; display: grid; min-height: 0; }
+    [role='tabpanel'] {
+      position: relative;
+      display: grid;
+      grid-template: minmax(0, 1fr) auto auto / minmax(0, 1fr);
+      min-height: 0;
+      border: 1px solid var(--line);
+      border-radius: calc(var(--radius) + 2px);
+      overflow: clip;
+    }
+    [role='tabpanel'][hidden] { display: none; }
+    [role='tabpanel']:focus-within { border-color: var(--accent); }
+    .note {
+      display: flex;
+      flex-wrap: wrap;
+      align-items: center;
+      gap: 8px 12px;
+      padding: 8px 12px;
+      border-top: 1px solid var(--line);
+      background: var(--raised);
+      font-size: var(--size-13);
+    }
+    .note > p { flex: 1 1 240px; }
+    /* What passes must not change the screen's size: the program would have to draw it again. */
+    .note:not(.ended) {
+      position: absolute;
+      inset: 10px 26px auto auto;
+      flex-wrap: nowrap;
+      max-width: min(420px, calc(100% - 52px));
+      border: 0;
+      border-radius: var(--radius);
+      box-shadow: var(--float);
+    }
+    .note button { min-height: 30px; padding-block: 2px; font-size: var(--size-13); }
+    .note.connecting { opacity: 0; animation: appear var(--appear) 300ms forwards; pointer-events: none; }
+
+    @media (max-width: 719px) { .tools .check { display: none; } .tools { flex: 1; } .tools select:not([type]) { flex: 1; } }
+  }
+`

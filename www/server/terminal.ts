@@ -52,7 +52,7 @@ export interface TerminalLink {
   readonly ready: TerminalReady | null
   /** The server answers, but not one of several sockets has reached it. */
   readonly isBlocked: boolean
-  /** Keys and the like; while the connection is lost they are dropped. */
+  /** Keys and the like. What comes before the shell is there waits for it; while the connection is lost it is dropped. */
   send(bytes: string): void
   resize(columns: number, rows: number): void
   /** Ends the session and its shell. */
@@ -61,6 +61,8 @@ export interface TerminalLink {
 
 /** Below the server's limit for a message, whatever the escapes of JSON make of it. */
 const maxInputLength = 64 * 1024
+/** Typed before there is a shell. */
+const maxEarlyLength = 1024
 /** The server pauses the shell at 1 MiB. */
 const ackBytes = 64 * 1024
 const ackPauseMs = 100
@@ -79,6 +81,7 @@ export function openTerminal(needs: TerminalLinkNeeds): TerminalLink {
   let end: TerminalEnd | null = null
   let ready: TerminalReady | null = null
   let failures = 0
+  let early = ''
   let socket: TerminalSocket | null = null
   let receivedBytes = 0
   let drawnBytes = 0
@@ -106,6 +109,13 @@ export function openTerminal(needs: TerminalLinkNeeds): TerminalLink {
     say({ type: 'ack', bytes: drawnBytes })
   }
 
+  const send = (bytes: string): void => {
+    if (ready === null && early.length < maxEarlyLength) early += bytes
+    for (let at = 0; at < bytes.length; at += maxInputLength) {
+      say({ type: 'input', data: bytes.slice(at, at + maxInputLength) })
+    }
+  }
+
   const takeData = (data: string): void => {
     const bytes = encoder.encode(data).length
     receivedBytes += bytes
@@ -125,6 +135,8 @@ export function openTerminal(needs: TerminalLinkNeeds): TerminalLink {
     ackedBytes = 0
     setState('open')
     acknowledge()
+    send(early)
+    early = ''
     if (message.cols !== size.columns || message.rows !== size.rows) {
       say({ type: 'resize', cols: size.columns, rows: size.rows })
     }
@@ -222,11 +234,7 @@ export function openTerminal(needs: TerminalLinkNeeds): TerminalLink {
     get isBlocked() {
       return ready === null && failures >= blockedAttempts
     },
-    send(bytes) {
-      for (let at = 0; at < bytes.length; at += maxInputLength) {
-        say({ type: 'input', data: bytes.slice(at, at + maxInputLength) })
-      }
-    },
+    send,
     resize(columns, rows) {
       if (columns === size.columns && rows === size.rows) return
       size = { columns, rows }

@@ -15,7 +15,7 @@ export function print(screen: Screen, text: string, from: number, to: number): v
     if (screen.charsets[screen.shift] || screen.modes.insert) at = printOne(screen, text, at)
     else {
       at = printRun(screen, text, at, to)
-      if (at < to) at = printOne(screen, text, at)
+      while (at < to && text.charCodeAt(at) >= firstUnusual) at = printOne(screen, text, at)
     }
   }
 }

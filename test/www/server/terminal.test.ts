@@ -88,7 +88,7 @@ t.test('a session begins below the base, with a ticket, a size and a project', a
   t.equal(one.link.state, 'connecting')
 })
 
-t.test('keys go out in pieces, and only while the connection is open', async t => {
+t.test('keys go out in pieces; what is typed before the shell is there waits for it', async t => {
   const one = stage(t)
   const first = await peer(one, 0)
   one.link.send('early')
@@ -98,7 +98,7 @@ t.test('keys go out in pieces, and only while the connection is open', async t =
   one.link.resize(100, 30)
   one.link.resize(100, 30)
   const inputs = first.heard.flatMap(message => (message.type === 'input' ? [message.data.length] : []))
-  t.same(inputs, [3, 65_536, 65_536, 18_928])
+  t.same(inputs, [5, 3, 65_536, 65_536, 18_928])
   t.same(first.heard.filter(({ type }) => type === 'resize'), [{ type: 'resize', cols: 100, rows: 30 }])
 })
 
@@ -124,6 +124,7 @@ t.test('a further socket goes on where the last one broke', async t => {
   first.drop()
   const second = await peer(one, 1)
   t.equal(one.link.state, 'lost')
+  one.link.send('nobody hears this')
   t.match(Object.fromEntries(second.query), { sessionId: 'term_1', from: '3', ticket: 'ticket-1' })
   one.link.resize(90, 20)
   one.drawn[0]?.()

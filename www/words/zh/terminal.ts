@@ -26,6 +26,11 @@ export const words: Words = {
   'The shell has ended.': '命令行已结束。',
   'The shell has ended with exit code {code}.': '命令行已结束，退出码为 {code}。',
 
+  'Keys that a phone does not have': '手机上没有的按键',
+  'Up': '上',
+  'Down': '下',
+  'Left': '左',
+  'Right': '右',
   'Ctrl-F6 leaves the terminal': '按 Ctrl-F6 离开终端',
   'Output of {label}': '{label}的输出',
   'Find in the terminal': '在终端中查找',
