@@ -2,7 +2,6 @@ import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { isAbsolute } from 'node:path'
-import { finished } from 'node:stream/promises'
 import { Writable } from 'node:stream'
 import type { Caller } from '../auth/bearer.js'
 import { Refusal, invalid } from '../base/refusal.js'
@@ -97,10 +96,7 @@ async function writeTo(path: string, plan: ExportPlan, actor: Caller): Promise<R
         toldAtMs = Date.now()
         write({ event: 'progress', bytes }).catch(() => {})
       }
-      const out = file.createWriteStream({ autoClose: false })
-      const manifest = await plan.write(out, { onProgress, signal })
-      out.end()
-      await finished(out)
+      const manifest = await plan.write(file, { onProgress, signal })
       await write({ event: 'done', manifest })
     } catch (error) {
       if (!(error instanceof Refusal || (error instanceof Error && 'syscall' in error)) || signal.aborted) throw error

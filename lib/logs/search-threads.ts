@@ -34,10 +34,10 @@ export interface Found {
 }
 
 /**
- * The cells a thread shares with us: how many blocks it has begun, or that it waits; whether it is to leave its runs as
- * they are; and how many lines it has found that were not sent yet.
+ * The cells a thread shares with us: signs of life, one for each block it begins, each hit, and now and then while it
+ * waits; whether it is to leave its runs as they are; and how many lines it has found that were not sent yet.
  */
-export const begunCell = 0
+export const signCell = 0
 export const stopCell = 1
 export const unsentCell = 2
 /** Above it a thread waits: what is found is not held here, and whoever asks for something else has his turn between. */
@@ -46,8 +46,8 @@ export const maxUnsentLines = 1000
 export interface SearchThread {
   /** Runs given to it and not ended. */
   readonly runs: number
-  /** Blocks begun, ever: a thread that works is seen to go on. */
-  readonly begun: number
+  /** Of life: a thread that gives none while it has runs has met an expression that does not end. */
+  readonly signs: number
   search(run: Run): void
   /** What it has found was sent. */
   sent(found: Found): void
@@ -133,7 +133,7 @@ export function createSearchThreads(): SearchThreads {
       thread.worker.postMessage({ plan } satisfies Order)
       return {
         get runs() { return thread.runs },
-        get begun() { return Atomics.load(thread.cells, begunCell) },
+        get signs() { return Atomics.load(thread.cells, signCell) },
         search(run) {
           thread.runs++
           thread.worker.postMessage({ run } satisfies Order)

@@ -103,11 +103,11 @@ interface Plan {
   limits: SearchLimits
 }
 
-/** A thread at work, and when it was last seen to go on. */
+/** A thread at work, and when it was last seen to go on; undefined: not yet, it may still be starting. */
 interface Hand {
   thread: SearchThread
   seen: number
-  seenAtMs: number
+  seenAtMs: number | undefined
 }
 
 /** What was found of a run and not yet sent. */
@@ -211,7 +211,6 @@ class Search {
       if (hand === undefined) return
       const index = this.#next++
       this.#held.set(index, { found: [], thread: hand.thread, isEnded: false })
-      if (hand.thread.runs === 0) hand.seenAtMs = performance.now()
       hand.thread.search({ index, from, to, size: this.#size })
     }
   }
@@ -246,7 +245,7 @@ class Search {
     const { contents, query, pattern, threads } = this.#plan
     const plan = { fd: contents.handle.fd, pattern, context: query.context, maxHits: query.maxHits + 1 }
     const thread = threads.take(plan, { found: found => this.#take(found), error: error => this.#fail(error) })
-    const hand = { thread, seen: thread.begun, seenAtMs: performance.now() }
+    const hand: Hand = { thread, seen: thread.signs, seenAtMs: undefined }
     this.#hands.push(hand)
     return hand
   }
@@ -288,11 +287,13 @@ class Search {
     const { stallMs = 3_000, maxMs = 10 * 60_000 } = this.#plan.limits
     const now = performance.now()
     for (const hand of this.#hands) {
-      const { runs, begun } = hand.thread
-      if (begun !== hand.seen || runs === 0) {
-        hand.seen = begun
+      const { runs, signs } = hand.thread
+      if (signs !== hand.seen) {
+        hand.seen = signs
         hand.seenAtMs = now
-      } else if (now - hand.seenAtMs > stallMs) {
+      } else if (runs === 0) {
+        hand.seenAtMs = undefined
+      } else if (hand.seenAtMs !== undefined && now - hand.seenAtMs > stallMs) {
         this.#fail(tooSlow('the expression takes too long on one part of the file; one that is simpler may do'))
       }
     }

@@ -43,7 +43,9 @@ const ofTheMachine: Record<string, string> = {
   '/api/pm2/apps': 'of the machine',
   '/api/fs/home': 'of the machine',
   '/api/fs/list': 'of the machine',
-  '/api/migration/export': 'read by the import'
+  '/api/migration/export': 'read by the import',
+  '/api/terminal/available': 'of the machine',
+  '/api/terminal/ws': 'a shell'
 }
 
 /** Every page of the API that tells of what was carried, by its route. */

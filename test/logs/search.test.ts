@@ -9,14 +9,14 @@ import { createSearches, type SearchEvent, type SearchQuery } from '../../lib/lo
 const searchModule = new URL('../../lib/logs/search.js', import.meta.url).href
 const plain = { q: 'needle', isRegex: false, ignoresCase: false, maxHits: 500, context: 0, fromOffset: 0, toOffset: undefined }
 
-async function stage(t: Test, text: string | Buffer) {
+async function stage(t: Test, text: string | Buffer, stallMs = 60_000) {
   const path = join(t.testdir({}), 'file')
   writeFileSync(path, text)
   const handle = await open(path)
   t.teardown(() => handle.close())
   const { size } = await handle.stat()
   const contents = { handle, reach: async () => ({ size, isWhole: true }) }
-  const searches = createSearches({ stallMs: 700 })
+  const searches = createSearches({ stallMs })
   const run = async (query: Partial<SearchQuery>, signal = new AbortController().signal, slow = async () => {}) => {
     const events: SearchEvent[] = []
     await searches.run(contents, { ...plain, ...query, signal }, async event => {
@@ -122,7 +122,7 @@ t.test('an empty file, an empty range', async t => {
 })
 
 t.test('given up: by its caller, and by an expression without end', async t => {
-  const { run } = await stage(t, `${'a'.repeat(4000)}!\n`.repeat(5000))
+  const { run } = await stage(t, `${'a'.repeat(4000)}!\n`.repeat(5000), 1000)
   const controller = new AbortController()
   const reason = new Error('gone')
   const over = run({ q: 'a' , maxHits: 5000 }, controller.signal, async () => controller.abort(reason))

@@ -9,9 +9,10 @@ import { createLookup, type LookupSources } from '../../lib/notify/lookup.js'
 import { startNameServer } from '../support/name-server.js'
 
 function find(name: string, sources: LookupSources, options: LookupOptions = { all: true }): Promise<string | LookupAddress[]> {
-  return new Promise((resolve, reject) => {
-    createLookup(sources).lookup(name, options, (error, found) => (error === null ? resolve(found) : reject(error)))
-  })
+  const { lookup, cancel } = createLookup(sources)
+  return new Promise<string | LookupAddress[]>((resolve, reject) => {
+    lookup(name, options, (error, found) => (error === null ? resolve(found) : reject(error)))
+  }).finally(cancel)
 }
 
 const v6 = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7]

@@ -18,7 +18,7 @@ function start(command: PtyOptions['command'], options: Partial<PtyOptions> = {}
     texts.push(text)
     wake()
   })
-  t.teardown(() => pty.end(0))
+  t.teardown(() => pty.end())
   const said = (): string => texts.join('')
   return {
     pty,

@@ -117,9 +117,15 @@ export function createWebSocket(options: WebSocketOptions): { connection: WebSoc
 
   const keepAlive = setInterval(() => {
     if (socket.isPaused()) return
-    if (!isHeard) return end({ how: 'broken', reason: 'silent' })
-    isHeard = false
-    if (state === 'open') sender.ping()
+    if (isHeard) {
+      isHeard = false
+      if (state === 'open') sender.ping()
+      return
+    }
+    // A timer that is late comes before what has arrived meanwhile; this comes after it.
+    setImmediate(() => {
+      if (!isHeard) end({ how: 'broken', reason: 'silent' })
+    })
   }, limits.pingEveryMs)
 
   const stop = (): void => {

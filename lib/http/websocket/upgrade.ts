@@ -2,6 +2,7 @@ import { ServerResponse } from 'node:http'
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
+import { Refusal } from '../../base/refusal.js'
 import type { Exchange } from '../exchange.js'
 import type { Reply } from '../route.js'
 import { asksForWebSocket, shakeHands } from './handshake.js'
@@ -77,7 +78,9 @@ export async function openWebSocket(
   const { request, response, upgradeHead } = exchange
   const handshake = shakeHands(exchange, { httpVersion: request.httpVersion, protocols: reply.protocols ?? [] })
   if (handshake.outcome === 'refused') return handshake.reply
-  if (upgradeHead === undefined) throw new Error('A request that asks for a WebSocket came as an ordinary one')
+  if (upgradeHead === undefined) {
+    throw new Refusal('unsupported', 'websocket_unavailable', 'No WebSocket can be opened: svc runs in Bun, where it has none')
+  }
   const { socket } = request
   response.detachSocket(socket)
   socket.setTimeout(0)

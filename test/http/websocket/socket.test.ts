@@ -221,7 +221,7 @@ t.test('a bug in a route is 1011 for the peer, and the log has it', async t => {
 })
 
 t.test('a server that stops says 1001, and accepts nothing more', async t => {
-  const echo = await startEcho(t)
+  const echo = await startEcho(t, { closeMs: 200 })
   const polite = await open(echo)
   const rude = await open(echo)
   const closed = echo.server.close({ graceMs: 60_000 })
