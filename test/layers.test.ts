@@ -91,7 +91,7 @@ for (const [what, pattern, allowed] of reserved) {
 
 /** Sources without a test of their own name, each with the reason. */
 const testedElsewhere: Array<[path: RegExp, reason: string]> = [
-  [/^transfer\/(package|needs|strategy)\.ts$/, 'types and constants'],
+  [/^transfer\/(package|needs)\.ts$/, 'types and constants'],
   [/^transfer\/(export|fields|pack-target|plan|read-package|records|scratch|transfer)\.ts$/, 'api/migration.test.ts: whole packages'],
   [/^(cli|main)\/local\.ts$/, 'cli/commands/import.test.ts: with a server and without'],
   [/^main\/(front|table)\.ts$/, 'services.test.ts and listener.test.ts: what is built of them'],

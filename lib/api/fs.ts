@@ -1,6 +1,6 @@
 import { invalid } from '../base/refusal.js'
 import { json } from '../http/route.js'
-import { inclusions } from '../system/places.js'
+import { inclusions } from '../model/place.js'
 import type { Places } from '../system/places.js'
 import { queryChoice, queryText } from './fields.js'
 import type { Handler } from './route.js'

@@ -9,8 +9,8 @@ import type { Deployer } from '../deploy/deployer.js'
 import { ndjson } from '../http/ndjson.js'
 import { json } from '../http/route.js'
 import type { Reply, Sink } from '../http/route.js'
+import { strategies } from '../model/transfer.js'
 import type { ExportPlan } from '../transfer/export.js'
-import { strategies } from '../transfer/strategy.js'
 import type { Transfer } from '../transfer/transfer.js'
 import { queryChoice, queryText, switchText } from './fields.js'
 import type { Handler } from './route.js'
@@ -75,7 +75,7 @@ export function migrationHandlers({ transfer, deployer, clock }: MigrationNeeds)
       }
     },
 
-    verify: () => json(transfer.inspect())
+    verify: async () => json(await transfer.inspect())
   } satisfies Record<string, Handler>
 }
 

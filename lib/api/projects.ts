@@ -1,10 +1,9 @@
 import { json } from '../http/route.js'
 import type { Actor } from '../model/audit.js'
-import type { Project } from '../model/project.js'
-import { bulkActions } from '../projects/bulk.js'
-import type { BulkAction, BulkOutcome } from '../projects/bulk.js'
+import { bulkActions } from '../model/bulk.js'
+import type { BulkAction, BulkOutcome } from '../model/bulk.js'
+import type { Project, RecentScripts } from '../model/project.js'
 import type { NewProject, ProjectFields } from '../projects/projects.js'
-import type { RecentScripts } from '../projects/recent-scripts.js'
 import {
   flag,
   list,

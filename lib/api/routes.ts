@@ -9,6 +9,7 @@ import { logHandlers } from './logs.js'
 import { pm2Handlers } from './pm2.js'
 import { logSourceHandlers } from './log-sources.js'
 import { migrationHandlers } from './migration.js'
+import { overviewHandlers } from './overview.js'
 import { probeRow } from './probe.js'
 import { projectHandlers } from './projects.js'
 import { crossOrigin, row } from './route.js'
@@ -38,6 +39,7 @@ export interface ApiNeeds {
   storage: Parameters<typeof storageHandlers>[0]
   telemetry: Parameters<typeof telemetryHandlers>[0]
 
+  overview: Parameters<typeof overviewHandlers>[0]
   system: Parameters<typeof systemHandlers>[0]
   pm2: Parameters<typeof pm2Handlers>[0]
   stats: Parameters<typeof statsHandlers>[0]
@@ -65,6 +67,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const storage = storageHandlers(needs.storage)
   const telemetry = telemetryHandlers(needs.telemetry)
 
+  const overview = overviewHandlers(needs.overview)
   const system = systemHandlers(needs.system)
   const pm2 = pm2Handlers(needs.pm2)
   const stats = statsHandlers(needs.stats)
@@ -94,6 +97,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('GET', '/api/projects/:id/recent-scripts', 'admin', projects.recentScripts),
     row('GET', '/api/projects/:id/files', 'admin', files.list),
     row('GET', '/api/projects/:id/file', 'admin', files.preview),
+    row('GET', '/api/projects/:id/download', 'admin_download', files.download),
 
     row('GET', '/api/categories', 'admin', categories.list),
     row('POST', '/api/categories', 'admin', categories.create),
@@ -127,6 +131,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('GET', '/api/log-sources/:sourceId/search', 'admin', logSources.search),
 
     row('GET', '/api/settings', 'admin', settings.read),
+    row('GET', '/api/settings/schema', 'admin', settings.schema),
     row('PUT', '/api/settings', 'admin', settings.write),
     row('POST', '/api/settings/token', 'admin', auth.changeToken),
     row('GET', '/api/settings/status', 'admin', settings.status),
@@ -139,6 +144,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     crossOrigin(row('POST', '/api/public/telemetry/report', 'public', telemetry.report)),
     crossOrigin(row('GET', '/api/public/telemetry/overview', 'public', telemetry.overview)),
 
+    row('GET', '/api/overview', 'admin', overview.read),
     row('GET', '/api/system/resources', 'admin', system.resources),
     row('GET', '/api/pm2/available', 'admin', pm2.available),
     row('GET', '/api/pm2/apps', 'admin', pm2.apps),

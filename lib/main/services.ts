@@ -25,8 +25,9 @@ import { createProjects } from '../projects/projects.js'
 import { recentScripts } from '../projects/recent-scripts.js'
 import { listAudit } from '../store/tables/audit.js'
 import { countDeployments, findDeployment, listDeployments } from '../store/tables/deployments.js'
+import type { DeploymentFilter } from '../store/tables/deployments.js'
 import { findLogSource, insertLogSource, listLogSources, updateLogSource } from '../store/tables/log-sources.js'
-import { findProject } from '../store/tables/projects.js'
+import { findProject, listProjects } from '../store/tables/projects.js'
 import { createCpuMeter } from '../system/cpu.js'
 import { createHealth } from '../system/health.js'
 import { createPlaces } from '../system/places.js'
@@ -84,6 +85,12 @@ export function createServices(world: World, front: Front): Services {
   const transfer = createTransfer({
     store, home, clock, ids, version, audit, settings, deployments: deployer, logSources: logSourceTable
   })
+  const deployments = {
+    list: (query: Parameters<typeof listDeployments>[1]) => listDeployments(store, query),
+    count: (query: DeploymentFilter) => countDeployments(store, query)
+  }
+  const status = () => readStatus(store, { version, uptimeMs: clock.now() - startedAtMs })
+  const stats = createStats({ store, clock })
   const records = createRecords({ findDeployment: id => findDeployment(store, id), deployer })
   const health = createHealth({ store, clock, version, startedAtMs, home })
   const disk = async () => (await health.detail()).disk
@@ -118,15 +125,8 @@ export function createServices(world: World, front: Front): Services {
       files: { projects },
       upload: { deployer, findProject: id => findProject(store, id), settings },
       deployments: { deployer, records },
-      logs: {
-        records,
-        deployer,
-        deployments: {
-          list: query => listDeployments(store, query),
-          count: query => countDeployments(store, query)
-        }
-      },
-      settings: { settings, webhook, status: () => readStatus(store, { version, uptimeMs: clock.now() - startedAtMs }) },
+      logs: { records, deployer, deployments },
+      settings: { settings, webhook, status },
       health: { health },
       audit: { listAudit: query => listAudit(store, query) },
       storage: { storage },
@@ -137,9 +137,10 @@ export function createServices(world: World, front: Front): Services {
         overviews: createRateLimit({ clock, perKey: 30, ofAll: 120 })
       },
 
+      overview: { status, health, stats, deployments, listProjects: () => listProjects(store) },
       system: { resources: createResources({ clock, cpu: createCpuMeter(), directory: home.directory }) },
       pm2: { pm2: createPm2({ clock, environment }), projects },
-      stats: { stats: createStats({ store, clock }), projects },
+      stats: { stats, projects },
       search: { search: createSearch({ store, settings: settingRows }) },
       fs: { places: createPlaces({ isDenied: path => deny(path) !== null }) },
 

@@ -28,3 +28,10 @@ export interface Project {
 }
 
 export const defaultEnv = 'production'
+
+/** The scripts of a project's last successful deployment that ran any, to fill the project's own in one click. */
+export interface RecentScripts {
+  deployId: string | null
+  preDeployScript: string
+  postDeployScript: string
+}

@@ -1,21 +1,7 @@
 import { Refusal, invalid } from '../base/refusal.js'
 import type { Actor } from '../model/audit.js'
+import type { BulkAction, BulkOutcome } from '../model/bulk.js'
 import type { Projects } from './projects.js'
-
-export const bulkActions = ['delete', 'setCategory', 'addTags', 'removeTags'] as const
-
-export interface BulkAction {
-  action: (typeof bulkActions)[number]
-  /** Of `setCategory`; null: the default one. */
-  categoryId: string | null
-  /** Of `addTags` and `removeTags`. */
-  tagIds?: string[] | undefined
-}
-
-export interface BulkOutcome {
-  done: number
-  failed: Array<{ id: string; error: string }>
-}
 
 type Needs = Pick<Projects, 'get' | 'update' | 'remove'>
 

@@ -1,11 +1,5 @@
 import type { DeploymentRow, RanScript } from '../model/deployment.js'
-
-/** The scripts of a project's last successful deployment that ran any, to fill the project's own in one click. */
-export interface RecentScripts {
-  deployId: string | null
-  preDeployScript: string
-  postDeployScript: string
-}
+import type { RecentScripts } from '../model/project.js'
 
 /** `deployments` newest first. */
 export function recentScripts(deployments: readonly DeploymentRow[]): RecentScripts {

@@ -3,31 +3,10 @@ import type { Dirent } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join, normalize, sep } from 'node:path'
 import { Refusal, invalid } from '../base/refusal.js'
-
-export interface PlaceEntry {
-  name: string
-  path: string
-  isDir: boolean
-  isSymlink: boolean
-  isHidden: boolean
-}
-
-export interface PlaceListing {
-  path: string
-  /** Null above a root. */
-  parent: string | null
-  exists: boolean
-  isDir: boolean
-  truncated: boolean
-  /** Directories first, then by name. */
-  entries: PlaceEntry[]
-}
-
-export const inclusions = ['dirs', 'files', 'both'] as const
-export type Inclusion = (typeof inclusions)[number]
+import type { Inclusion, PlaceEntry, PlaceHome, PlaceListing } from '../model/place.js'
 
 export interface Places {
-  home(): Promise<{ home: string; cwd: string; sep: string; roots: string[] }>
+  home(): Promise<PlaceHome>
   /** Refuses a relative path (400), a denied place (403), one this user may not read (403). */
   list(path: string, include: Inclusion): Promise<PlaceListing>
 }

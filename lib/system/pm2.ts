@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.js'
+import type { Pm2App, Pm2Binding } from '../model/pm2.js'
 import { runProcess } from '../proc/run.js'
 import { parseJlist } from './pm2-list.js'
 import type { Pm2Process } from './pm2-list.js'
@@ -9,32 +10,6 @@ import type { Environment } from './pm2-program.js'
 export type Pm2Listing =
   | { outcome: 'listed'; processes: Pm2Process[] }
   | { outcome: 'missing' | 'failed'; message: string }
-
-/** A list item (§2.12): the instances of a cluster are one application. */
-export interface Pm2App {
-  name: string
-  pmId: number
-  status: string
-}
-
-/** What a project's page shows of its application (§2.12, §4.11). */
-export type Pm2Binding = { bound: false; message: string } | { bound: true; found: false; name: string } | Pm2Details
-
-export interface Pm2Details extends Pm2App {
-  bound: true
-  found: true
-  pid: number | null
-  uptimeMs: number
-  restarts: number
-  unstableRestarts: number
-  cpuPercent: number
-  memoryBytes: number
-  execMode: string
-  instances: number
-  errorLogPath: string | null
-  outLogPath: string | null
-  createdAt: number | null
-}
 
 export interface Pm2 {
   /** Cached for 1.5 s, failures too; callers of one moment share one child. */

@@ -1,13 +1,6 @@
 import type { Clock } from '../base/clock.js'
+import type { HealthReport } from '../model/health.js'
 import type { Store } from '../store/database.js'
-
-/** What anybody may know (§2.10). */
-export interface HealthReport {
-  status: 'ok' | 'unhealthy'
-  /** Seconds. */
-  uptime: number
-  version: string
-}
 
 export interface Probe {
   report(): HealthReport

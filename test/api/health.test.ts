@@ -1,6 +1,7 @@
 import t from 'tap'
 import { healthHandlers } from '../../lib/api/health.js'
-import type { Health, HealthDetail } from '../../lib/system/health.js'
+import type { HealthDetail } from '../../lib/model/health.js'
+import type { Health } from '../../lib/system/health.js'
 import { startServer } from '../support/server.js'
 
 t.test('health of a server that is well', async t => {

@@ -409,3 +409,15 @@ t.test('labels of the same name are the same, whatever their ids', async t => {
     t.equal(project.tagIds.length, 2)
   })
 })
+
+t.test('verify: what the database holds, and a sentence for each thing that was looked at', async t => {
+  const { client, createProject } = await startServer(t)
+  const { id } = await createProject('shop')
+  const { status, body } = await client.get('/api/migration/verify')
+  t.equal(status, 200)
+  t.match(body, { missingTables: [], deploymentCount: 0, orphans: [] })
+  t.match(body.findings, [
+    { check: 'database', level: 'ok' }, { check: 'deployments', level: 'ok' },
+    { check: 'deployPath', level: 'warning', id, next: /first deployment/ }
+  ])
+})

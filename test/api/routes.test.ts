@@ -21,6 +21,7 @@ PUT /api/projects/:id/pin admin
 GET /api/projects/:id/recent-scripts admin
 GET /api/projects/:id/files admin
 GET /api/projects/:id/file admin
+GET /api/projects/:id/download admin_download
 GET /api/categories admin
 POST /api/categories admin
 PUT /api/categories/:id admin
@@ -49,6 +50,7 @@ GET /api/log-sources/:sourceId/range admin
 GET /api/log-sources/:sourceId/stream admin
 GET /api/log-sources/:sourceId/search admin
 GET /api/settings admin
+GET /api/settings/schema admin
 PUT /api/settings admin
 POST /api/settings/token admin
 GET /api/settings/status admin
@@ -58,6 +60,7 @@ GET /api/storage admin
 POST /api/storage/clean admin
 POST /api/public/telemetry/report public
 GET /api/public/telemetry/overview public
+GET /api/overview admin
 GET /api/system/resources admin
 GET /api/pm2/available admin
 GET /api/pm2/apps admin

@@ -32,7 +32,7 @@ export function render(template: Template, into: Element): void {
   let child = rendered.get(into)
   if (child === undefined) {
     into.replaceChildren()
-    child = createChild(into.appendChild(new Comment()))
+    child = createChild(into.appendChild(new Comment()), into.namespaceURI === svgNamespace)
     rendered.set(into, child)
   }
   child.set(template)
@@ -44,6 +44,8 @@ interface Child {
   remove(): void
   /** Moves everything of this place in front of `before`. */
   move(before: Node): void
+  /** The first node of this place; its marker where it is empty. */
+  first(): ChildNode
 }
 
 /** A template that is on the page. */
@@ -55,11 +57,12 @@ interface Instance {
 const isTemplate = (value: unknown): value is Template =>
   typeof value === 'object' && value !== null && 'strings' in value && 'values' in value
 
-function createChild(marker: ChildNode): Child {
+/** `isSvg`: what is placed here is a part of a drawing. */
+function createChild(marker: ChildNode, isSvg: boolean): Child {
   let roots: Root[] = []
   let shown: unknown
   let instance: Instance | undefined
-  let list: Map<string, { child: Child; marker: ChildNode }> | undefined
+  let list: Map<string, Entry> | undefined
 
   const clear = (): void => {
     for (const root of roots) {
@@ -78,7 +81,7 @@ function createChild(marker: ChildNode): Child {
   const setTemplate = (template: Template): void => {
     if (instance?.strings !== template.strings) {
       clear()
-      const made = instantiate(template)
+      const made = instantiate(template, isSvg)
       roots = made.roots
       instance = made.instance
       // Values first: an element finds its properties set when it enters the page.
@@ -95,11 +98,9 @@ function createChild(marker: ChildNode): Child {
     list = new Map()
     for (const [index, value] of values.entries()) {
       const key = isTemplate(value) && value.key !== undefined ? value.key : `#${index}`
-      const place = new Comment()
       const known = before.get(key)
       before.delete(key)
-      list.set(key, known ?? { child: createChild(place), marker: place })
-      if (known === undefined) marker.before(place)
+      list.set(key, known ?? createEntry(isSvg))
     }
     for (const gone of before.values()) {
       gone.child.remove()
@@ -143,22 +144,39 @@ function createChild(marker: ChildNode): Child {
         entry.child.move(before)
         before.parentNode?.insertBefore(entry.marker, before)
       }
+    },
+    first() {
+      const [root] = roots
+      if (root !== undefined) return root.child?.first() ?? root.node
+      const [entry] = list?.values() ?? []
+      return entry?.child.first() ?? marker
     }
   }
 }
 
-/** Walks from the end, and moves only what does not already stand in its place: an element that moves is torn out. */
-function placeInOrder(entries: Array<{ child: Child; marker: ChildNode }>, end: ChildNode): void {
-  const wanted = entries.map(entry => entry.marker)
-  const markers = new Set<ChildNode>(wanted)
-  let actual: ChildNode[] | undefined
-  for (let node = end.previousSibling; node !== null && markers.size > 0; node = node.previousSibling) {
-    if (markers.delete(node)) (actual ??= []).unshift(node)
-  }
-  if (actual?.length === wanted.length && actual.every((node, index) => node === wanted[index])) return
-  for (const entry of entries) {
-    end.before(entry.marker)
-    entry.child.move(entry.marker)
+/** One value of a list. */
+interface Entry {
+  child: Child
+  marker: ChildNode
+}
+
+function createEntry(isSvg: boolean): Entry {
+  const marker = new Comment()
+  return { child: createChild(marker, isSvg), marker }
+}
+
+/**
+ * Walks from the end, and moves only what does not already stand in front of what follows it: an element that moves is
+ * torn out, and loses the focus. So rows that come before others, or between them, move none.
+ */
+function placeInOrder(entries: readonly Entry[], end: ChildNode): void {
+  let next = end
+  for (const { child, marker } of [...entries].reverse()) {
+    if (marker.nextSibling !== next) {
+      next.before(marker)
+      child.move(marker)
+    }
+    next = child.first()
   }
 }
 
@@ -170,12 +188,12 @@ interface Root {
 
 type Update = (values: readonly unknown[]) => void
 
-function instantiate(template: Template): { fragment: DocumentFragment; roots: Root[]; instance: Instance } {
+function instantiate(template: Template, isSvg: boolean): { fragment: DocumentFragment; roots: Root[]; instance: Instance } {
   const pieces = parsed.get(template.strings) ?? parseMarkup(template.strings)
   parsed.set(template.strings, pieces)
   const updates: Update[] = []
   const fragment = new DocumentFragment()
-  const roots = pieces.map(piece => build(piece, fragment, updates))
+  const roots = pieces.map(piece => build(piece, fragment, { updates, isSvg }))
   return {
     fragment,
     roots,
@@ -188,16 +206,16 @@ function instantiate(template: Template): { fragment: DocumentFragment; roots: R
   }
 }
 
-function build(piece: Piece, parent: Node, updates: Update[]): Root {
+function build(piece: Piece, parent: Node, { updates, isSvg }: { updates: Update[]; isSvg: boolean }): Root {
   if (piece.kind === 'text') return { node: parent.appendChild(new Text(piece.text)), child: undefined }
   if (piece.kind === 'hole') {
     const node = parent.appendChild(new Comment())
-    const child = createChild(node)
+    const child = createChild(node, isSvg)
     updates.push(values => child.set(values[piece.index]))
     return { node, child }
   }
-  const isSvg = piece.tag === 'svg' || (parent instanceof Element && parent.namespaceURI === svgNamespace)
-  const element = isSvg ? document.createElementNS(svgNamespace, piece.tag) : document.createElement(piece.tag)
+  const isDrawn = isSvg || piece.tag === 'svg'
+  const element = isDrawn ? document.createElementNS(svgNamespace, piece.tag) : document.createElement(piece.tag)
   const properties: Update[] = []
   for (const attribute of piece.attributes) {
     const update = bind(element, attribute)
@@ -205,7 +223,7 @@ function build(piece: Piece, parent: Node, updates: Update[]): Root {
     else if (attribute.name.startsWith('.')) properties.push(update)
     else updates.push(update)
   }
-  for (const child of piece.children) build(child, element, updates)
+  for (const child of piece.children) build(child, element, { updates, isSvg: isDrawn })
   // Properties last: a select's value means nothing before its options are there.
   updates.push(...properties)
   parent.appendChild(element)

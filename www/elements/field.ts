@@ -19,6 +19,11 @@ export interface Field {
   hasFocus?: boolean
   /** A field of several lines. */
   rows?: number
+  /** Values to choose from; anything else may be typed. */
+  proposals?: readonly string[]
+  /** A control at the end of the field. */
+  beside?: Template
+  onInput?: (value: string) => void
 }
 
 /** A labelled control with its hint and its error, tied together for screen readers. */
@@ -29,21 +34,27 @@ export function field(field: Field): Template {
     invalid: field.error === undefined ? null : 'true',
     kind: field.isMono === true ? 'mono' : null
   }
+  const onInput = (event: Event): void => field.onInput?.((event.currentTarget as HTMLInputElement).value)
   const control = field.rows === undefined
     ? html`
-      <input id="${id}" name="${field.name}" type="${field.type ?? 'text'}" class="${shared.kind}"
+      <input id="${id}" name="${field.name}" type="${field.type ?? 'text'}" class="${shared.kind}" @input="${onInput}"
+        list="${field.proposals === undefined ? null : `${id}-proposals`}"
         .value="${field.value ?? ''}" placeholder="${field.placeholder ?? null}"
         required="${field.isRequired === true}" autofocus="${field.hasFocus === true}" spellcheck="false"
         autocomplete="${field.autocomplete ?? 'off'}" autocapitalize="off"
         aria-invalid="${shared.invalid}" aria-describedby="${shared.described || null}">`
     : html`
       <textarea id="${id}" name="${field.name}" class="${shared.kind}" rows="${field.rows}" spellcheck="false"
+        @input="${onInput}"
         .value="${field.value ?? ''}" placeholder="${field.placeholder ?? null}" autocomplete="off" autocapitalize="off"
         aria-invalid="${shared.invalid}" aria-describedby="${shared.described || null}"></textarea>`
   return html`
     <div class="field">
       <label for="${id}">${field.label}</label>
-      ${control}
+      ${field.beside === undefined ? control : html`<div class="beside">${control}${field.beside}</div>`}
+      ${field.proposals === undefined
+        ? null
+        : html`<datalist id="${id}-proposals">${field.proposals.map(each => html`<option value="${each}"></option>`)}</datalist>`}
       ${field.error === undefined
         ? null
         : html`<p class="error" id="${id}-error">${icon('warning')}<span>${field.error}</span></p>`}

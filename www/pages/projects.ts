@@ -1,217 +1,201 @@
 import type { Project } from '../../lib/model/project.js'
-import { Refused } from '../server/client.js'
+import { createPlaceCalls } from '../server/place-calls.js'
+import type { PlaceCalls } from '../server/place-calls.js'
+import { createProjectCalls } from '../server/project-calls.js'
+import type { Labels, ProjectCalls } from '../server/project-calls.js'
 import { css } from '../dom/css.js'
-import { html, keyed } from '../dom/html.js'
+import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { errorLine, field, submitted } from '../elements/field.js'
 import { icon } from '../elements/icon.js'
+import { createProjectIndex, filterOf, queryOf } from '../elements/project-filter.js'
+import type { ProjectFilter, ProjectIndex } from '../elements/project-filter.js'
+import type { LabelTable } from '../elements/project-row.js'
 import { loaded, staleLine } from '../elements/states.js'
 import { SvcDialog } from '../elements/svc-dialog.js'
+import { SvcLabel } from '../elements/svc-label.js'
+import { SvcMenu } from '../elements/svc-menu.js'
+import { SvcProjectBulk } from '../elements/svc-project-bulk.js'
+import { SvcProjectFilter } from '../elements/svc-project-filter.js'
+import type { FilterChangeEvent } from '../elements/svc-project-filter.js'
+import { SvcProjectList } from '../elements/svc-project-list.js'
+import type { PinEvent } from '../elements/svc-project-list.js'
+import type { ProjectCreatedEvent } from '../elements/svc-new-project.js'
+import { SvcRows } from '../elements/svc-rows.js'
 import { SvcStatus } from '../elements/svc-status.js'
+import { SvcTagChoice } from '../elements/svc-tag-choice.js'
 import { SvcTime } from '../elements/svc-time.js'
-import { errorWords } from '../elements/words.js'
 import type { Resource } from '../state/resource.js'
+import { countWords, t } from '../words/t.js'
 import { Page } from './page.js'
-import { countWords } from '../words/t.js'
 
 const refreshMs = 10_000
+/** A longer list is asked for again less often. */
+const manyProjects = 1000
+const manyRefreshMs = 60_000
 
-/** All projects. Query `q`: words to find; `new`: the dialog that creates one is open. */
+/**
+ * All projects. Query: the filter (`q`, `category`, `tags`, `env`, `status`, `sort`); `new`: the dialog that creates one
+ * is open.
+ */
 export class ProjectsPage extends Page {
   static override sheet = css`
-    svc-page-projects {
-      .tools { display: flex; gap: 8px; flex: 1 1 320px; justify-content: flex-end; }
-      .tools search { position: relative; flex: 0 1 280px; min-width: 0; }
-      .tools search .icon {
-        position: absolute;
-        left: 10px;
-        top: calc(50% - 8px);
-        color: var(--muted);
-        pointer-events: none;
-      }
-      .tools search input { padding-left: 34px; }
-
-      .list a {
-        display: grid;
-        grid-template-columns: minmax(0, 1fr) minmax(0, 1fr) 110px 130px 16px;
-        align-items: center;
-        gap: 4px 16px;
-        min-height: 56px;
-        padding: 8px 16px;
-        color: inherit;
-      }
-      .list li + li { border-top: 1px solid var(--line); }
-      .list a:hover { background: var(--hover); text-decoration: none; }
-      .list a:focus-visible { outline-offset: -2px; border-radius: 8px; }
-      .list li:first-child a { border-radius: 7px 7px 0 0; }
-      .list li:last-child a { border-radius: 0 0 7px 7px; }
-      .list li:only-child a { border-radius: 7px; }
-      .name { display: grid; min-width: 0; }
-      .name b { font-weight: 500; }
-      .list svc-time, .list .name span, .list code { color: var(--muted); font-size: var(--size-13); }
-      .list a > .icon { color: var(--muted); }
-      /* The start of a path says less than its end. */
-      .list code { direction: rtl; text-align: left; }
-      .list code bdi { unicode-bidi: plaintext; }
-
-      @media (max-width: 719px) {
-        .page-head .tools { flex-basis: 100%; }
-        .tools search { flex: 1; }
-        .list a { grid-template-columns: minmax(0, 1fr) auto 16px; padding-block: 12px; }
-        .list code { display: none; }
-        .list svc-time { grid-column: 1; grid-row: 2; }
-        .list svc-status { grid-column: 2; grid-row: 1 / 3; }
-        .list a > .icon { grid-column: 3; grid-row: 1 / 3; }
-      }
-    }
+    svc-page-projects > .page-head { align-items: center; }
   `
 
+  #calls!: ProjectCalls
+  #places!: PlaceCalls
   #projects!: Resource<Project[]>
-  #refusal: unknown = null
-  #isCreating = false
+  #labels!: Resource<Labels>
+  #index: ProjectIndex = createProjectIndex([], [])
+  #table: LabelTable = new Map()
+  #isFormLoaded = false
+  #loadedMs = 0
 
   protected override connected(): void {
-    this.entitle('Projects', [{ words: 'Projects' }])
-    this.#projects = this.resource(signal => this.context.calls.projects(signal))
-    this.repeat(refreshMs, () => void this.#projects.load())
+    this.entitle(t('Projects'), [{ words: t('Projects') }])
+    this.#calls = createProjectCalls(this.context.client)
+    this.#places = createPlaceCalls(this.context.client)
+    this.#projects = this.resource(async signal => {
+      const projects = await this.context.calls.projects(signal)
+      this.#loadedMs = performance.now()
+      this.#reindex(projects, this.#labels?.value)
+      return projects
+    })
+    this.#labels = this.resource(async signal => {
+      const labels = await this.#calls.labels(signal)
+      this.#reindex(this.#projects.value, labels)
+      return labels
+    })
+    this.repeat(refreshMs, () => {
+      const isLong = this.#index.projects.length > manyProjects
+      if (!isLong || performance.now() - this.#loadedMs > manyRefreshMs) void this.#projects.load()
+    })
+    this.moved()
+  }
+
+  protected override moved(): void {
+    if (this.#isDialogOpen && !this.#isFormLoaded) void this.attempt(() => this.#loadForm())
+  }
+
+  async #loadForm(): Promise<void> {
+    this.context.define((await import('../elements/svc-new-project.js')).elements)
+    this.#isFormLoaded = true
+  }
+
+  #reindex(projects: readonly Project[] | undefined, labels: Labels | undefined): void {
+    const all = [...(labels?.categories ?? []), ...(labels?.tags ?? [])]
+    this.#table = new Map(all.map(label => [label.id, label]))
+    this.#index = createProjectIndex(projects ?? [], all)
   }
 
   get #isDialogOpen(): boolean {
     return this.place.query.has('new')
   }
 
-  protected override view(): Template {
-    const query = this.place.query.get('q') ?? ''
-    return html`
-      <div class="page-head">
-        <div><h1>Projects</h1></div>
-        <div class="tools">
-          <search>
-            ${icon('search')}
-            <input type="search" aria-label="Find projects" placeholder="Find projects" .value="${query}"
-              @input="${(event: Event) => this.#find((event.currentTarget as HTMLInputElement).value)}">
-          </search>
-          <a class="button primary" href="projects?new">${icon('plus')}New project</a>
-        </div>
-      </div>
-      ${staleLine(this.#projects)}
-      <div class="card">${loaded(this.#projects, 'the projects', projects => this.#list(projects, query))}</div>
-      <svc-dialog heading="New project" .content="${this.#isDialogOpen ? this.#form() : null}"
-        @dialogclose="${() => this.#close()}"></svc-dialog>`
+  get #filter(): ProjectFilter {
+    return filterOf(this.place.query)
   }
 
-  #list(projects: Project[], query: string): Template {
+  protected override view(): Template {
+    const filter = this.#filter
+    const newAddress = addressOf(filter, { isCreating: true })
+    return html`
+      <div class="page-head">
+        <div><h1>${t('Projects')}</h1></div>
+        <a class="button primary" href="${newAddress}">${icon('plus')}${t('New project')}</a>
+      </div>
+      ${staleLine(this.#projects)}
+      <div class="section">
+        ${this.#index.projects.length === 0
+          ? null
+          : html`
+            <svc-project-filter .filter="${filter}" .labels="${this.#labels.value ?? none}"
+              .environments="${this.#index.environments}"
+              @filterchange="${(event: Event) => this.#show((event as FilterChangeEvent).filter)}"></svc-project-filter>`}
+        <div class="card">${loaded(this.#projects, 'the projects', () => this.#list(filter, newAddress))}</div>
+      </div>
+      <svc-dialog heading="${t('New project')}" .content="${this.#isDialogOpen && this.#isFormLoaded ? this.#form() : null}"
+        @dialogclose="${() => this.#show(filter)}"></svc-dialog>`
+  }
+
+  #list(filter: ProjectFilter, newAddress: string): Template {
+    const { projects } = this.#index
     if (projects.length === 0) {
       return html`
         <div class="state">
-          <h2>No projects yet</h2>
+          <h2>${t('No projects yet')}</h2>
           <p class="muted">
-            A project is a directory on this server, and the scripts that run before and after files arrive in it.
+            ${t('A project is a directory on this server, and the scripts that run before and after files arrive in it.')}
           </p>
-          <a class="button" href="projects?new">${icon('plus')}New project</a>
+          <a class="button" href="${newAddress}">${icon('plus')}${t('New project')}</a>
         </div>`
     }
-    const found = projects.filter(project => matches(project, query))
+    const found = this.#index.find(filter)
     if (found.length === 0) {
       return html`
         <div class="state">
-          <h2>Nothing found</h2>
-          <p class="muted anywhere">
-            None of ${countWords(projects.length, 'project')} has “${query}” in its name, description, path or
-            environment.
+          <h2>${t('Nothing found')}</h2>
+          <p class="muted">
+            ${t('None of {projects} fits what is looked for.', { projects: countWords(projects.length, 'project') })}
           </p>
-          <button type="button" @click="${() => this.#find('')}">Show all</button>
+          <a class="button" href="projects">${t('Show all')}</a>
         </div>`
     }
-    return html`<ul class="list">${found.map(project => keyed(project.id, rowOf(project)))}</ul>`
-  }
-
-  #find(query: string): void {
-    this.context.go(query === '' ? 'projects' : `projects?${new URLSearchParams({ q: query })}`, { isReplacing: true })
-  }
-
-  #close(): void {
-    this.#refusal = null
-    this.context.go('projects', { isReplacing: true })
+    return html`
+      <svc-project-list .calls="${this.#calls}"
+        .listing="${{ all: projects, found, labels: this.#labels.value ?? none, table: this.#table }}"
+        @projectpin="${(event: Event) => void this.#pin((event as PinEvent).project)}"
+        @bulkdone="${() => this.#reload()}"></svc-project-list>`
   }
 
   #form(): Template {
-    const refusal = this.#refusal
-    const errorOf = (name: string): string | undefined =>
-      refusal instanceof Refused && refusal.field === name ? refusal.message : undefined
-    const isOfField = refusal instanceof Refused && formFields.has(refusal.field ?? '')
     return html`
-      <form class="form" @submit="${(event: Event) => void this.#create(event)}">
-        ${field({
-          form: 'new', name: 'name', label: 'Name', placeholder: 'storefront', isRequired: true, hasFocus: true,
-          error: errorOf('name')
-        })}
-        ${field({
-          form: 'new', name: 'deployPath', label: 'Directory on the server', placeholder: '/srv/storefront',
-          isRequired: true, isMono: true, error: errorOf('deployPath'),
-          hint: 'Absolute. It is created with the first deployment if it is missing.'
-        })}
-        ${field({ form: 'new', name: 'env', label: 'Environment', placeholder: 'production', error: errorOf('env') })}
-        ${field({ form: 'new', name: 'description', label: 'Description', error: errorOf('description') })}
-        ${errorLine(refusal === null || isOfField ? null : errorWords(refusal))}
-        <div class="actions end">
-          <button type="button" @click="${() => this.#close()}">Cancel</button>
-          <button class="primary" disabled="${this.#isCreating}">
-            ${this.#isCreating ? 'Creating…' : 'Create project'}
-          </button>
-        </div>
-      </form>`
+      <svc-new-project .calls="${this.#calls}" .places="${this.#places}" .labels="${this.#labels.value ?? none}"
+        .environments="${this.#index.environments}"
+        @projectcreated="${(event: Event) => this.#created(event as ProjectCreatedEvent)}"></svc-new-project>`
   }
 
-  async #create(event: Event): Promise<void> {
-    const { name = '', deployPath = '', env = '', description = '' } = submitted(event)
-    this.#isCreating = true
-    this.#refusal = null
-    this.update()
-    try {
-      const project = await this.context.calls.createProject({
-        name: name.trim(),
-        deployPath: deployPath.trim(),
-        ...(env.trim() === '' ? {} : { env: env.trim() }),
-        ...(description.trim() === '' ? {} : { description: description.trim() })
-      })
-      this.context.go(`projects/${project.id}`, { isReplacing: true })
-    } catch (error) {
-      this.#refusal = error
-    }
-    this.#isCreating = false
-    this.update()
+  #created({ project }: ProjectCreatedEvent): void {
+    this.context.go(`projects/${project.id}`, { isReplacing: true })
+  }
+
+  #show(filter: ProjectFilter): void {
+    this.context.go(addressOf(filter), { isReplacing: true })
+  }
+
+  async #pin(project: Project): Promise<void> {
+    await this.attempt(async () => {
+      const changed = await this.#calls.pin(project.id, !project.pinned)
+      const projects = (this.#projects.value ?? []).map(other => (other.id === changed.id ? changed : other))
+      this.#reindex(projects, this.#labels.value)
+      this.#projects.set(projects)
+    })
+  }
+
+  #reload(): void {
+    void this.#projects.load()
+    void this.#labels.load()
   }
 }
 
-const formFields = new Set(['name', 'deployPath', 'env', 'description'])
+const none: Labels = { categories: [], tags: [] }
 
-function matches(project: Project, query: string): boolean {
-  const text = `${project.name} ${project.description} ${project.deployPath} ${project.env}`.toLowerCase()
-  return query.toLowerCase().split(/\s+/).every(word => text.includes(word))
-}
-
-function rowOf(project: Project): Template {
-  return html`
-    <li>
-      <a href="projects/${project.id}">
-        <span class="name">
-          <b class="cut">${project.name}</b>
-          <span class="cut">${[project.env, project.description].filter(Boolean).join(' · ')}</span>
-        </span>
-        <code class="cut"><bdi>${project.deployPath}</bdi></code>
-        <svc-status state="${project.status}"></svc-status>
-        ${project.lastDeployAt === null
-          ? html`<span></span>`
-          : html`<svc-time at="${project.lastDeployAt}"></svc-time>`}
-        ${icon('next')}
-      </a>
-    </li>`
+function addressOf(filter: ProjectFilter, { isCreating = false } = {}): string {
+  const query = queryOf(filter)
+  if (isCreating) query.set('new', '')
+  return query.size === 0 ? 'projects' : `projects?${query}`
 }
 
 export const elements = {
   'svc-page-projects': ProjectsPage,
   'svc-dialog': SvcDialog,
+  'svc-label': SvcLabel,
+  'svc-menu': SvcMenu,
+  'svc-project-bulk': SvcProjectBulk,
+  'svc-project-filter': SvcProjectFilter,
+  'svc-project-list': SvcProjectList,
+  'svc-rows': SvcRows,
   'svc-status': SvcStatus,
+  'svc-tag-choice': SvcTagChoice,
   'svc-time': SvcTime
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
+import { labelColors } from '../../../lib/model/label.js'
 
 const source = new URL('../../../../www/styles/tokens.css', import.meta.url)
 const tokens = new Map(
@@ -36,6 +37,7 @@ const pairs: Array<[front: string, back: string, least: number]> = [
   ['warning', 'warning-quiet', 4.5],
   ['text', 'failure-quiet', 4.5],
   ['log-text', 'log-ground', 4.5],
+  ...labelColors.map(color => [`label-${color}`, `label-${color}-quiet`, 4.5] as [string, string, number]),
   ...Array.from({ length: 16 }, (_, index) => [`ansi-${index}`, 'log-ground', 4.5] as [string, string, number])
 ]
 

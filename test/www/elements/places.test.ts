@@ -1,0 +1,28 @@
+import t from 'tap'
+import { shownEntries, stepsOf } from '../../../www/elements/places.js'
+
+t.test('a path is the steps that lead to it, as its system writes them', async t => {
+  const cases: Array<[path: string, sep: string, steps: Array<[name: string, path: string]>]> = [
+    ['/', '/', [['/', '/']]],
+    ['/srv/www', '/', [['/', '/'], ['srv', '/srv'], ['www', '/srv/www']]],
+    ['/srv//www/', '/', [['/', '/'], ['srv', '/srv'], ['www', '/srv/www']]],
+    ['C:\\', '\\', [['C:\\', 'C:\\']]],
+    ['C:\\sites\\a b', '\\', [['C:\\', 'C:\\'], ['sites', 'C:\\sites'], ['a b', 'C:\\sites\\a b']]]
+  ]
+  for (const [path, sep, steps] of cases) {
+    t.same(stepsOf(path, sep), steps.map(([name, path]) => ({ name, path })), path)
+  }
+})
+
+t.test('hidden entries show on request, or when they are looked for', async t => {
+  const entries = ['Sites', '.ssh', 'notes.log'].map(name => ({
+    name, path: `/home/${name}`, isDir: true, isSymlink: false, isHidden: name.startsWith('.')
+  }))
+  const names = (find: string, withHidden = false): string[] =>
+    shownEntries(entries, { find, withHidden }).map(({ name }) => name)
+  t.same(names(''), ['Sites', 'notes.log'])
+  t.same(names('', true), ['Sites', '.ssh', 'notes.log'])
+  t.same(names(' S'), ['Sites', 'notes.log'])
+  t.same(names('.s'), ['.ssh'])
+  t.same(names('s', true), ['Sites', '.ssh', 'notes.log'])
+})

@@ -1,0 +1,97 @@
+import type { BulkAction, BulkOutcome } from '../../lib/model/bulk.js'
+import type { FileContent, FileEntry } from '../../lib/model/file-entry.js'
+import type { Label } from '../../lib/model/label.js'
+import type { Pm2App, Pm2Binding } from '../../lib/model/pm2.js'
+import type { Project, RecentScripts } from '../../lib/model/project.js'
+import type { Client } from './client.js'
+
+/** Categories and tags, as a project's labels. */
+export interface Labels {
+  categories: readonly Label[]
+  tags: readonly Label[]
+}
+
+/** What may be given of a project, when it is created and later. */
+export type ProjectFields = Partial<
+  Pick<
+    Project,
+    | 'name' | 'description' | 'env' | 'deployPath' | 'categoryId' | 'tagIds' | 'pm2AppName' | 'preDeployScript'
+    | 'postDeployScript' | 'postDeployAsync' | 'allowClientScripts'
+  >
+>
+
+/** The API of the projects' screens. Each rejects as Client.ask does. */
+export interface ProjectCalls {
+  labels(signal?: AbortSignal): Promise<Labels>
+  /** What a new project's directory may be proposed below; empty: nothing is set. */
+  defaultPath(signal?: AbortSignal): Promise<string>
+  create(fields: ProjectFields): Promise<Project>
+  update(id: string, fields: ProjectFields): Promise<Project>
+  pin(id: string, pinned: boolean): Promise<Project>
+  /** Any number of projects. */
+  bulk(ids: readonly string[], action: BulkAction): Promise<BulkOutcome>
+  recentScripts(id: string): Promise<RecentScripts>
+  pm2(id: string, signal?: AbortSignal): Promise<Pm2Binding>
+  pm2Apps(signal?: AbortSignal): Promise<readonly Pm2App[]>
+  /** `path` is relative to the target; empty: the target itself. */
+  files(id: string, path: string, signal?: AbortSignal): Promise<FileEntry[]>
+  file(id: string, path: string, signal?: AbortSignal): Promise<FileContent>
+  /** The file's bytes. */
+  bytes(id: string, path: string, signal?: AbortSignal): Promise<Blob>
+  /** An address that gives the file once, within half a minute. */
+  downloadAddress(id: string, path: string): Promise<string>
+}
+
+/** The server takes no more at once (decisions §10). */
+const maxBulk = 200
+
+export function createProjectCalls({ ask, send, address }: Client): ProjectCalls {
+  const of = (id: string): string => `api/projects/${encodeURIComponent(id)}`
+  const at = (path: string): string => `?${new URLSearchParams({ path })}`
+  return {
+    async labels(signal) {
+      const [categories, tags] = await Promise.all([
+        ask<Label[]>('GET', 'api/categories', { signal }),
+        ask<Label[]>('GET', 'api/tags', { signal })
+      ])
+      return { categories, tags }
+    },
+    async defaultPath(signal) {
+      const settings = await ask<Record<string, string>>('GET', 'api/settings', { signal })
+      return settings['default_deploy_path'] ?? ''
+    },
+    async create(body) {
+      return (await ask<{ project: Project }>('POST', 'api/projects', { body })).project
+    },
+    async update(id, body) {
+      return (await ask<{ project: Project }>('PUT', of(id), { body })).project
+    },
+    async pin(id, pinned) {
+      return (await ask<{ project: Project }>('PUT', `${of(id)}/pin`, { body: { pinned } })).project
+    },
+    async bulk(ids, action) {
+      const outcome: BulkOutcome = { done: 0, failed: [] }
+      for (let from = 0; from < ids.length; from += maxBulk) {
+        const body = { ids: ids.slice(from, from + maxBulk), ...action }
+        const { done, failed } = await ask<BulkOutcome>('POST', 'api/projects/bulk', { body })
+        outcome.done += done
+        outcome.failed.push(...failed)
+      }
+      return outcome
+    },
+    recentScripts: id => ask('GET', `${of(id)}/recent-scripts`),
+    pm2: (id, signal) => ask('GET', `${of(id)}/pm2`, { signal }),
+    async pm2Apps(signal) {
+      return (await ask<{ apps: Pm2App[] }>('GET', 'api/pm2/apps', { signal })).apps
+    },
+    files: (id, path, signal) => ask('GET', `${of(id)}/files${at(path)}`, { signal }),
+    file: (id, path, signal) => ask('GET', `${of(id)}/file${at(path)}`, { signal }),
+    async bytes(id, path, signal) {
+      return (await send('GET', `${of(id)}/download${at(path)}`, { signal })).blob()
+    },
+    async downloadAddress(id, path) {
+      const { ticket } = await ask<{ ticket: string }>('POST', 'api/tickets', { body: { purpose: 'download' } })
+      return address(`${of(id)}/download?${new URLSearchParams({ path, ticket })}`)
+    }
+  }
+}
