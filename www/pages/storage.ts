@@ -31,6 +31,8 @@ interface Trial {
 }
 
 const shownGoing = 8
+/** Of the projects, the largest; the others on request. */
+const shownProjects = 100
 
 /** What the data directory and the targets take, and what of it may go. */
 export class StoragePage extends Page {
@@ -87,6 +89,7 @@ export class StoragePage extends Page {
   #trial: Trial | null = null
   #problem: unknown = null
   #isBusy = false
+  #areAllShown = false
 
   protected override connected(): void {
     this.entitle(t('Storage'), [{ words: t('System'), address: 'system' }, { words: t('Storage') }])
@@ -121,7 +124,15 @@ export class StoragePage extends Page {
       </section>
       <section class="section">
         <h2>${t('Projects')}</h2>
-        <div class="card projects">${projectList(shown)}</div>
+        <div class="card projects">${projectList(shown, this.#areAllShown ? Infinity : shownProjects)}</div>
+        ${this.#areAllShown || shown.usage.projects.length <= shownProjects
+          ? null
+          : html`
+            <div class="actions">
+              <button type="button" @click="${() => this.#showAll()}">
+                ${t('Show all {count}', { count: countWords(shown.usage.projects.length, 'project') })}
+              </button>
+            </div>`}
       </section>
       <section class="section">
         <h2>${t('Clean up')}</h2>
@@ -145,7 +156,7 @@ export class StoragePage extends Page {
             error: isOfKeep ? errorWords(refusal) : undefined
           })}
           <div class="field">
-            <label for="clean-projectId">${t('Of')}</label>
+            <label for="clean-projectId">${t('Scope')}</label>
             <select id="clean-projectId" name="projectId">
               <option value="">${t('Every project, and temporary files')}</option>
               ${projects.map(({ id, name }) => html`<option value="${id}">${name}</option>`)}
@@ -220,6 +231,11 @@ export class StoragePage extends Page {
     this.update()
   }
 
+  #showAll(): void {
+    this.#areAllShown = true
+    this.update()
+  }
+
   #close(): void {
     this.#trial = null
     this.#problem = null
@@ -263,24 +279,24 @@ function totals({ home, totals }: StorageUsage): Template {
     </div>`
 }
 
-function projectList({ usage, projects }: Shown): Template {
+function projectList({ usage, projects }: Shown, most: number): Template {
   if (usage.projects.length === 0) {
     return html`<div class="state"><p class="muted">${t('No projects yet: nothing is kept for any.')}</p></div>`
   }
   const names = new Map(projects.map(({ id, name }) => [id, name]))
-  const sorted = [...usage.projects].sort((a, b) => keptBytes(b) - keptBytes(a))
-  const most = Math.max(1, ...sorted.map(keptBytes))
+  const sorted = [...usage.projects].sort((a, b) => keptBytes(b) - keptBytes(a)).slice(0, most)
+  const largestBytes = Math.max(1, keptBytes(sorted[0] as ProjectUsage))
   return html`
     <div class="head" aria-hidden="true">
       <span>${t('Project')}</span><span></span><span>${t('Archives')}</span><span>${t('Size')}</span>
       <span>${t('Outputs')}</span><span>${t('Target')}</span>
     </div>
-    <ul class="number">${sorted.map(each => keyed(each.projectId, projectRow(each, names.get(each.projectId) ?? each.projectId, most)))}</ul>`
+    <ul class="number">${sorted.map(each => keyed(each.projectId, projectRow(each, names.get(each.projectId) ?? each.projectId, largestBytes)))}</ul>`
 }
 
 const keptBytes = ({ archiveBytes, logBytes }: ProjectUsage): number => archiveBytes + logBytes
 
-function projectRow(usage: ProjectUsage, name: string, most: number): Template {
+function projectRow(usage: ProjectUsage, name: string, largestBytes: number): Template {
   const { projectId, archiveCount, archiveBytes, logBytes, deployPathBytes } = usage
   const figures: Array<[label: string, value: string]> = [
     [t('Archives'), numberWords(archiveCount)],
@@ -292,7 +308,7 @@ function projectRow(usage: ProjectUsage, name: string, most: number): Template {
     <li>
       <a href="${`projects/${projectId}`}">
         <b class="cut" title="${name}">${name}</b>
-        <svc-meter label="${t('{size} kept', { size: sizeWords(keptBytes(usage)) })}" .whole="${most}"
+        <svc-meter label="${t('{size} kept', { size: sizeWords(keptBytes(usage)) })}" .whole="${largestBytes}"
           .parts="${[{ kind: 'first', value: archiveBytes }, { kind: 'second', value: logBytes }]}"></svc-meter>
         ${figures.map(([label, value]) => html`
           <span title="${value === '–' ? t('Missing, or too large to be counted in passing') : null}"><span class="label">${label} </span>${value}</span>`)}

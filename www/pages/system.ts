@@ -79,7 +79,7 @@ export class SystemPage extends Page {
     this.repeat(refreshMs, () => {
       void this.#health.load()
       void this.#reading.load()
-      if (this.#apps.value !== null) void this.#apps.load()
+      void this.#apps.load()
     })
   }
 
