@@ -3,7 +3,7 @@ import t from 'tap'
 import { adminToken, startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { findChromium, launchChromium, openWatched } from './chromium.js'
-import { comeBack, desktop, phone, photographer, signIn } from './pages.js'
+import { comeBack, desktop, phone, photographer, signIn, untilTrue } from './pages.js'
 
 /* The first page of a server that is in use: its answer, its charts, what it costs to come there. */
 
@@ -62,7 +62,7 @@ t.test('the overview of a server in use', { skip }, async t => {
   await page.getByRole('heading', { level: 1, name: 'Projects' }).waitFor()
   await page.goBack()
   await page.getByRole('img', { name: /^Processor: / }).waitFor()
-  await page.waitForFunction(`document.querySelector('svc-machine').readings.length >= 2`)
+  await untilTrue(page, `document.querySelector('svc-machine').readings.length >= 2`)
   t.match(await page.locator('svc-machine .line').first().getAttribute('d'), /^M[\d.]+ [\d.]+L/, 'the history outlives the page')
 
   await page.setViewportSize(phone)
@@ -82,7 +82,7 @@ t.test('the overview of a server in use', { skip }, async t => {
   await page.keyboard.press('Control+k')
   await page.getByRole('combobox', { name: 'Search and commands' }).fill('script_timeout')
   await page.getByRole('option', { name: /^script_timeout/ }).click()
-  await page.waitForFunction(`document.activeElement.id === 'setting-script_timeout'`)
+  await untilTrue(page, `document.activeElement.id === 'setting-script_timeout'`)
   await page.keyboard.press('Control+k')
   await page.getByRole('combobox', { name: 'Search and commands' }).fill('auth.login')
   await page.getByRole('option', { name: /^auth.login/ }).first().click()

@@ -39,3 +39,8 @@ export async function comeBack(page: Page, wanted: Locator): Promise<void> {
     await wanted.waitFor({ timeout: 1000 }).catch(() => {})
   }
 }
+
+/** Waits until an expression is true in the page. Its policy has no `unsafe-eval`, so nothing there may wait for it. */
+export async function untilTrue(page: Page, expression: string): Promise<void> {
+  while ((await page.evaluate(expression)) !== true) await new Promise(resolve => setTimeout(resolve, 50))
+}
