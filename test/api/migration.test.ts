@@ -64,9 +64,9 @@ async function pagesOf({ client, server }: Stage): Promise<Record<string, Record
     return body
   }
   const projects = (await take('/api/projects')) as Project[]
-  for (const route of ['/api/categories', '/api/tags', '/api/settings', '/api/migration/verify']) await take(route)
-  // What they find is of the machine: whether a target is there.
-  delete (pages['/api/migration/verify'] as { findings?: unknown }).findings
+  for (const route of ['/api/categories', '/api/tags', '/api/settings']) await take(route)
+  // Its findings are of the machine: whether a target is there.
+  delete (await take('/api/migration/verify')).findings
   const types = 'projects,deployments,log-sources,settings'
   for (const query of ['shop', 'First', 'app.log', 'keep']) await take('/api/search', [], `?q=${query}&types=${types}`)
   for (const route of ['/api/stats/heatmap', '/api/stats/success-rate', '/api/stats/durations']) await take(route, [], '?days=7')
