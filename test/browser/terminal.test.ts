@@ -114,7 +114,8 @@ t.test('a shell: type, see, mark, copy, paste, find, resize, leave, come back, e
   }
   const [rows, columns] = await sizeOf('before') as [number, number]
   await page.setViewportSize({ width: 800, height: 500 })
-  await until(page, 'document.querySelector("svc-terminal .view").clientWidth < 560')
+  // Set in the same breath in which the server is told.
+  await until(page, 'Number.parseFloat(document.querySelector("svc-terminal .view").style.height) < 400')
   const smaller = await sizeOf('after')
   t.ok(smaller[0] as number < rows && smaller[1] as number < columns, `the shell knows of another size: ${rows} ${columns}, ${smaller}`)
   await page.setViewportSize({ width: 1100, height: 700 })
@@ -131,7 +132,7 @@ t.test('a shell: type, see, mark, copy, paste, find, resize, leave, come back, e
   await see(page, 'pasted')
 
   await page.keyboard.press('Control+Shift+F')
-  await page.getByLabel('Find in the terminal').fill('-WORD'.toLowerCase())
+  await page.getByLabel('Find in the terminal').fill('-word')
   await page.getByText(/^\d of \d$/).waitFor()
   await photograph(page, 'find')
   await page.keyboard.press('Enter')
@@ -140,9 +141,13 @@ t.test('a shell: type, see, mark, copy, paste, find, resize, leave, come back, e
   await run(page, 'echo back again')
   await see(page, 'back again')
 
-  await page.keyboard.insertText('echo 输入法')
+  await page.keyboard.insertText('echo 粘贴')
+  const wire = await page.context().newCDPSession(page)
+  await wire.send('Input.imeSetComposition', { text: 'shuru', selectionStart: 5, selectionEnd: 5 })
+  await page.locator('svc-terminal .keys.composing').waitFor()
+  await wire.send('Input.insertText', { text: '输入' })
   await run(page, '')
-  await see(page, '输入法')
+  await see(page, '粘贴输入')
   await page.getByLabel('Read output aloud').check()
   await page.locator('svc-terminal .keys').focus()
   await run(page, 'echo said aloud')
@@ -219,14 +224,13 @@ t.test('programs look as they do in tmux, on the page too', { skip }, async t =>
       const view = terminal.querySelector('.view')
       terminal.style.width = terminal.clientWidth - view.clientWidth + Math.ceil(cell.width * 0.8) + 'px'
       terminal.style.height = Math.round(cell.height) * 24 + 16 + 'px'
-      const is = await new Promise(resolve => terminal.addEventListener('terminalsize', event => {
-        if (event.columns === 80 && event.rows === 24) resolve(true)
+      await new Promise(resolve => terminal.addEventListener('terminalsize', event => {
+        if (event.columns === 80 && event.rows === 24) resolve()
       }))
       await new Promise(resolve => terminal.write(${JSON.stringify(bytes.subarray(0, Number(offset)).toString())}, resolve))
       await frame()
       await frame()
-      const rows = [...terminal.querySelectorAll('.rows > div')].slice(-24).map(row => row.textContent.trimEnd())
-      return rows
+      return [...terminal.querySelectorAll('.rows > div')].slice(-24).map(row => row.textContent.trimEnd())
     })()`)
     t.same(shown, wanted, name)
     await photograph(page, name)
@@ -270,9 +274,12 @@ t.test('a connection that is cut loses nothing, doubles nothing, and says so', {
   t.teardown(() => way.close())
   const { page } = await open(t, way.origin)
   await settle(page)
-  await run(page, 'clear; i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo "row $i"; sleep 0.01; done; echo finished')
-  await see(page, 'row 30')
+  const go = join(stage.sites, 'go')
+  const wait = `[ $i -ne 40 ] || until [ -e '${go}' ]; do sleep 0.1; done`
+  await run(page, `clear; i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo "row $i"; ${wait}; done; echo finished`)
+  await see(page, 'row 40')
   way.cut()
+  writeFileSync(go, '')
   await page.getByText('The connection is lost; trying again.').waitFor()
   await photograph(page, 'lost')
   way.mend()

@@ -126,22 +126,11 @@ export class SvcTerminal extends SvcElement {
       }
     }))
     const { view, space, field } = nodes
-    listenToKeys({
-      field,
-      modes: () => this.#emulator.modes,
-      onInput: bytes => this.#typed(bytes),
-      onCommand: command => this.#command(command),
-      signal
-    })
-    listenToMouse({
-      view,
-      space,
-      emulator: this.#emulator,
-      cell: () => picture.cell,
-      onInput: bytes => this.#send(bytes),
-      onSelect: range => this.#select(range),
-      signal
-    })
+    const emulator = this.#emulator
+    const modes = (): typeof emulator.modes => emulator.modes
+    listenToKeys({ field, modes, onInput: bytes => this.#typed(bytes), onCommand: command => this.#command(command), signal })
+    const onInput = (bytes: string): void => this.#send(bytes)
+    listenToMouse({ view, space, emulator, cell: () => picture.cell, onInput, onSelect: range => this.#select(range), signal })
     this.listen(view, 'mousedown', event => this.#clicked(event as MouseEvent))
     for (const type of ['focus', 'blur']) this.listen(field, type, () => this.#focusChanged(type === 'focus'))
     this.listen(field, 'copy', event => this.#copied(event as ClipboardEvent))

@@ -35,7 +35,18 @@ export function listenToKeys({ field, modes, onInput, onCommand, signal }: Termi
     if (text !== '') onInput(text.replaceAll('\n', '\r'))
   }
 
+  /** Under an input method's text the field is seen, with nothing in it but that text. */
+  const compose = (now: boolean): void => {
+    isComposing = now
+    field.classList.toggle('composing', now)
+  }
+
   listen('keydown', event => {
+    // What the browser's menu was to copy (svc-terminal.ts) is not typed.
+    if (field.classList.contains('menu')) {
+      field.classList.remove('menu')
+      field.value = ''
+    }
     // 229: an input method has the key.
     if (isComposing || event.isComposing || event.keyCode === 229) return
     const command = commandOf(event)
@@ -73,11 +84,9 @@ export function listenToKeys({ field, modes, onInput, onCommand, signal }: Termi
   listen('input', () => {
     if (!isComposing) take()
   })
-  listen('compositionstart', () => {
-    isComposing = true
-  })
+  listen('compositionstart', () => compose(true))
   listen('compositionend', () => {
-    isComposing = false
+    compose(false)
     take()
   })
   listen('paste', event => {

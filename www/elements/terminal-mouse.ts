@@ -93,8 +93,10 @@ export function listenToMouse(needs: TerminalMouseNeeds): void {
 
   // Not pointer events: those do not count clicks.
   view.addEventListener('mousedown', event => {
+    // The view itself is only hit by its scroll bar.
+    if (event.target === view) return
     // The field that takes the keys keeps the focus.
-    if (event.target !== view) event.preventDefault()
+    event.preventDefault()
     if (isReported(event)) {
       heldButton = event.button
       return report(event, 'press', event.button)
