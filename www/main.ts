@@ -2,8 +2,8 @@ import { createCalls } from './server/calls.js'
 import { createClient } from './server/client.js'
 import { SvcApp } from './elements/svc-app.js'
 import { SvcNotices } from './elements/svc-notices.js'
-import { LostPage } from './pages/lost.js'
 import type { Overlays } from './overlays.js'
+import { LostPage } from './pages/lost.js'
 import { Page } from './pages/page.js'
 import type { ElementTable, PageContext } from './pages/page.js'
 import { pathBelow, startRouter } from './router.js'
@@ -55,7 +55,14 @@ const rows: PageRow[] = [
   row('projects/:id/logs/:sourceId', 'projects', 'project-logs', () => import('./pages/project-logs.js')),
   row('logs', 'logs', 'logs', () => import('./pages/logs.js')),
   row('deployments', 'deployments', 'deployments', () => import('./pages/deployments.js')),
-  row('deployments/:id', 'deployments', 'deployment', () => import('./pages/deployment.js'))
+  row('deployments/:id', 'deployments', 'deployment', () => import('./pages/deployment.js')),
+  row('terminal', 'terminal', 'terminal', () => import('./pages/terminal.js')),
+  row('system', 'system', 'system', () => import('./pages/system.js')),
+  row('storage', 'system', 'storage', () => import('./pages/storage.js')),
+  row('audit', 'system', 'audit', () => import('./pages/audit.js')),
+  row('settings', 'settings', 'settings', () => import('./pages/settings.js')),
+  row('labels', 'settings', 'labels', () => import('./pages/labels.js')),
+  row('migration', 'settings', 'migration', () => import('./pages/migration.js'))
 ]
 const loginTag = 'svc-page-login'
 
@@ -80,14 +87,23 @@ const context: PageContext = {
   session,
   connection,
   go: (path, options) => router.go(path, options),
+  readings: [],
   define
 }
 
-let overlays: Promise<Overlays> | undefined
+let overlays: Overlays | undefined
+let loadingOverlays: Promise<Overlays> | undefined
 
-/** Palette, preferences and keys are for who is signed in; their module comes once there is somebody. */
-function prepareOverlays(): void {
-  if (session.token !== null) overlays ??= import('./overlays.js').then(module => module.startOverlays({ app, context, preferences }))
+/** Loads what lies over pages with the first key or wish for it: the first screen does without. */
+function withOverlays(use: (overlays: Overlays) => void): void {
+  if (overlays !== undefined) return use(overlays)
+  loadingOverlays ??= import('./overlays.js').then(({ createOverlays }) => {
+    return (overlays = createOverlays({ app, context, preferences }))
+  })
+  loadingOverlays.then(use, cause => {
+    loadingOverlays = undefined
+    console.warn(cause)
+  })
 }
 
 /** What ends elsewhere is told; the module for it comes when there has been time for something to end. */
@@ -162,10 +178,14 @@ connection.addEventListener('change', () => {
   if (connection.state === 'lost') void findAgain()
 })
 addEventListener('offline', () => connection.set('lost'))
-session.addEventListener('session', prepareOverlays)
+app.addEventListener('overlay', event => withOverlays(({ lay }) => lay(event.overlay)))
+addEventListener('keydown', event => {
+  if (event.defaultPrevented) return
+  // The browser has a Ctrl-K of its own, and does not wait for a module.
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') event.preventDefault()
+  withOverlays(({ press }) => press(event))
+})
 watchDeployments()
-prepareOverlays()
-app.addEventListener('overlay', event => void overlays?.then(({ lay }) => lay(event.overlay)).catch(console.warn))
 session.addEventListener('session', event => {
   const { reason } = event as SessionEvent
   if (reason === null && router.place !== null) redirect(router.place)

@@ -12,12 +12,13 @@ export interface OverlayNeeds {
 }
 
 export interface Overlays {
-  /** Lays it over the page, unless something is there already. */
-  lay(overlay: Overlay): Promise<void>
+  lay(overlay: Overlay): void
+  /** Does what a key asks of the frame. */
+  press(event: KeyboardEvent): void
 }
 
 /** What the frame lays over a page: each is loaded when it is first wanted, by its button or its key. */
-export function startOverlays({ app, context, preferences }: OverlayNeeds): Overlays {
+export function createOverlays({ app, context, preferences }: OverlayNeeds): Overlays {
   const load = {
     palette: () => import('./elements/svc-palette.js'),
     preferences: () => import('./elements/svc-preferences.js')
@@ -37,10 +38,10 @@ export function startOverlays({ app, context, preferences }: OverlayNeeds): Over
   }
 
   const keys = createKeys()
-  const onKey = (event: KeyboardEvent): void => {
+  const press = (event: KeyboardEvent): void => {
     const target = event.target instanceof HTMLElement ? event.target : document.body
     // What is pressed in a terminal is the shell's.
-    if (event.defaultPrevented || context.session.token === null || target.closest('svc-terminal') !== null) return
+    if (context.session.token === null || target.closest('svc-terminal') !== null) return
     const { key, ctrlKey, metaKey, altKey } = event
     const isWriting = target.closest('input, textarea, select') !== null
     const wish = keys({ key, ctrlKey, metaKey, altKey, isWriting }, event.timeStamp)
@@ -53,6 +54,5 @@ export function startOverlays({ app, context, preferences }: OverlayNeeds): Over
     else field?.focus()
   }
 
-  addEventListener('keydown', onKey)
-  return { lay }
+  return { lay: overlay => void lay(overlay), press }
 }

@@ -1,9 +1,10 @@
 import { Refusal, invalid } from '../base/refusal.js'
+import { attachment } from '../http/file.js'
 import { json } from '../http/route.js'
 import type { FileEntry } from '../model/file-entry.js'
 import type { Project } from '../model/project.js'
-import { listDirectory, readPreview } from '../target/browse.js'
-import type { Handler } from './route.js'
+import { listDirectory, openFile, readPreview } from '../target/browse.js'
+import type { ApiRequest, Handler } from './route.js'
 import { param } from './route.js'
 
 /** What lies in a project's target (§4.4), never anything outside it. */
@@ -18,11 +19,24 @@ export function fileHandlers({ projects }: { projects: { get(id: string): Projec
 
     preview: async request => {
       const { deployPath } = projects.get(param(request, 'id'))
-      const path = request.query.get('path')
-      if (!path) throw invalid('path', '"path" is missing: the file, relative to the deployPath, is needed')
-      return json(await readPreview(deployPath, path))
+      return json(await readPreview(deployPath, filePath(request)))
+    },
+
+    /** Whatever the file is, it comes as one to keep, never as a page of this origin. */
+    download: async request => {
+      const { deployPath } = projects.get(param(request, 'id'))
+      const asked = filePath(request)
+      const { handle, path } = await openFile(deployPath, asked)
+      const name = asked.slice(asked.lastIndexOf('/') + 1)
+      return { kind: 'file', path, handle, headers: { 'content-disposition': attachment(name) } }
     }
   } satisfies Record<string, Handler>
+}
+
+function filePath({ query }: ApiRequest): string {
+  const path = query.get('path')
+  if (!path) throw invalid('path', '"path" is missing: the file, relative to the deployPath, is needed')
+  return path
 }
 
 /** A target is made by the first deployment: until then it is empty, not missing. */

@@ -4,7 +4,7 @@ import t from 'tap'
 import { startServer } from '../support/server.js'
 
 t.test('what lies in a target', async t => {
-  const { client, createProject, sites } = await startServer(t)
+  const { as, client, createProject, sites } = await startServer(t)
   const project = await createProject('shop')
   const fresh = await createProject('fresh')
   const root = join(sites, 'shop')
@@ -19,6 +19,7 @@ t.test('what lies in a target', async t => {
   symlinkSync('/etc/hostname', join(root, 'host'))
   const list = (path?: string) =>
     client.get(`/api/projects/${project.id}/files${path === undefined ? '' : `?path=${encodeURIComponent(path)}`}`)
+  const download = (path: string) => client.get(`/api/projects/${project.id}/download?path=${encodeURIComponent(path)}`)
   const preview = (path: string) => client.get(`/api/projects/${project.id}/file?path=${encodeURIComponent(path)}`)
 
   t.test('a listing', async t => {
@@ -53,6 +54,28 @@ t.test('what lies in a target', async t => {
     t.match((await preview('big.txt')).body, { type: 'binary', size: 1024 * 1024 + 1, message: String }, 'above 1 MB')
   })
 
+  t.test('downloads: the bytes, in part too, as a file to keep', async t => {
+    const address = `/api/projects/${project.id}/download`
+    const whole = await client.get(`${address}?path=image.png`)
+    t.equal(whole.status, 200)
+    t.match(whole.headers, {
+      'content-type': 'image/png',
+      'content-length': '8',
+      'content-disposition': 'attachment; filename="image.png"',
+      'content-security-policy': "default-src 'none'; sandbox"
+    })
+    const part = await client.send('GET', `${address}?path=css/main.css`, { headers: { range: 'bytes=2-' } })
+    t.match([part.status, part.text, part.headers['content-range']], [206, '{}', 'bytes 2-3/4'])
+    const head = await client.send('HEAD', `${address}?path=big.txt`)
+    t.match([head.status, head.text, head.headers['content-length']], [200, '', '1048577'])
+    const { ticket } = (await client.post('/api/tickets', { purpose: 'download' })).body
+    t.equal((await as(null).get(`${address}?path=index.html&ticket=${ticket}`)).text, '<h1>hello</h1>')
+    t.equal((await as(null).get(`${address}?path=index.html&ticket=${ticket}`)).status, 401, 'a ticket is good once')
+    t.match(await client.get(address), { status: 400, body: { field: 'path' } })
+    t.equal((await client.get(`${address}?path=css`)).status, 400, 'a directory is no file')
+    t.equal((await client.get(`${address}?path=nothing`)).status, 404)
+  })
+
   t.test('never outside the target', async t => {
     for (const path of [
       '..',
@@ -65,7 +88,7 @@ t.test('what lies in a target', async t => {
       'host',
       'a\0b'
     ]) {
-      for (const reply of [await list(path), await preview(path)]) {
+      for (const reply of [await list(path), await preview(path), await download(path)]) {
         t.ok([400, 403, 404].includes(reply.status), `${JSON.stringify(path)}: ${reply.status}`)
         t.notMatch(reply.text, 'secret"')
       }

@@ -18,7 +18,7 @@ import type { Watch } from './chromium.js'
 
 const maxRequests = 25
 // Signed in, the first page adds its own modules and the answers it shows.
-const maxSignedInRequests = 35
+const maxSignedInRequests = 33
 const maxFirstScreenBytes = 60 * 1024
 const pictures = fileURLToPath(new URL('../../screens/', import.meta.url))
 const desktop = { width: 1280, height: 860 }

@@ -11,13 +11,3 @@ export type IconName =
 export function icon(name: IconName): Template {
   return html`<svg class="icon" aria-hidden="true"><use href="icons/sprite.svg#${name}"/></svg>`
 }
-
-/** The mark of svc, drawn here so that it costs no request; `icons/svc.svg` is the same for the browser's tab. */
-export function logo(): Template {
-  return html`
-    <svg viewBox="0 0 32 32" aria-hidden="true">
-      <rect width="32" height="32" rx="8" fill="#2b59d9"/>
-      <path d="M16 23V10M10.5 15 16 9.5l5.5 5.5" fill="none" stroke="#fff" stroke-width="3" stroke-linecap="round"
-        stroke-linejoin="round"/>
-    </svg>`
-}

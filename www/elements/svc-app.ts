@@ -6,7 +6,7 @@ import type { Crumb } from '../pages/page.js'
 import type { ConnectionState } from '../state/connection.js'
 import { rooms } from '../rooms.js'
 import { t } from '../words/t.js'
-import { icon, logo } from './icon.js'
+import { icon } from './icon.js'
 import { SvcNotices } from './svc-notices.js'
 
 /** What the frame can lay over a page. */
@@ -64,7 +64,7 @@ export class SvcApp extends SvcElement {
           letter-spacing: -0.01em;
         }
         > .brand:hover { text-decoration: none; }
-        > .brand > svg { width: 24px; height: 24px; }
+        > .brand > .sign { width: 24px; height: 24px; fill: none; stroke-linecap: round; stroke-linejoin: round; }
         > .rooms { display: grid; gap: 2px; flex: 1; align-content: start; }
         > .rooms > a, > .rooms > button, > button {
           display: flex;
@@ -234,7 +234,7 @@ export class SvcApp extends SvcElement {
           ${t('Skip to the content')}
         </a>
         <div class="${this.#isOpen ? 'side open' : 'side'}">
-          <a class="brand" href=".">${logo()}<span>svc</span></a>
+          <a class="brand" href="."><svg class="sign" aria-hidden="true"><use href="icons/sprite.svg#svc"/></svg><span>svc</span></a>
           <nav class="rooms" aria-label="${t('Rooms')}">
             ${rooms.map(({ address, words, picture, isFurther }) => html`
               <a href="${address}" class="${isFurther === true ? 'further' : null}"

@@ -1,4 +1,4 @@
-import type { Deployment } from '../../lib/model/deployment.js'
+import type { DeploymentRow } from '../../lib/model/deployment.js'
 import { css } from '../dom/css.js'
 import { SvcElement } from '../dom/element.js'
 import { html, keyed } from '../dom/html.js'
@@ -57,13 +57,13 @@ export class SvcDeployments extends SvcElement {
     }
   `
 
-  #items: readonly Deployment[] = []
+  #items: readonly DeploymentRow[] = []
 
-  get items(): readonly Deployment[] {
+  get items(): readonly DeploymentRow[] {
     return this.#items
   }
 
-  set items(items: readonly Deployment[]) {
+  set items(items: readonly DeploymentRow[]) {
     this.#items = items
     this.update()
   }
@@ -76,9 +76,9 @@ export class SvcDeployments extends SvcElement {
       <svc-rows label="${this.getAttribute('label')}" .items="${this.#items}" .key="${idOf}" .row="${this.#row}"></svc-rows>`
   }
 
-  readonly #row = (item: Deployment, { isCurrent }: { isCurrent: boolean }): Template => this.#link(item, isCurrent)
+  readonly #row = (item: DeploymentRow, { isCurrent }: { isCurrent: boolean }): Template => this.#link(item, isCurrent)
 
-  #link(item: Deployment, isCurrent: boolean): Template {
+  #link(item: DeploymentRow, isCurrent: boolean): Template {
     const words = deploymentWords(item)
     const what = this.hasAttribute('single')
       ? html`<b class="cut">${words}</b><code class="cut muted">${item.id.slice(-6)}</code>`
@@ -94,4 +94,4 @@ export class SvcDeployments extends SvcElement {
   }
 }
 
-const idOf = ({ id }: Deployment): string => id
+const idOf = ({ id }: DeploymentRow): string => id

@@ -22,6 +22,7 @@ export class SvcMenu extends SvcElement {
       display: inline-block;
 
       > button { width: 100%; justify-content: space-between; font-weight: 400; }
+      > button > span { flex: 1; text-align: left; }
       > button > .icon:last-child { width: 12px; height: 12px; color: var(--muted); }
       &[active] > button { border-color: var(--accent); background: var(--accent-quiet); }
       > .panel {

@@ -1,5 +1,7 @@
 import type { FinalStatus } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
+import type { Found } from '../archive/gather.js'
+import { packZip } from '../archive/zip.js'
 import type { Client } from '../server/client.js'
 import { upload } from '../server/upload.js'
 import { css } from '../dom/css.js'
@@ -8,8 +10,10 @@ import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { createOutput } from '../state/output.js'
 import type { Output } from '../state/output.js'
+import { t } from '../words/t.js'
 import { commandView, curlCommand, pushCommand } from './push-command.js'
-import type { FileChosenEvent, Progress } from './svc-upload.js'
+import type { PackWantedEvent } from './svc-pack.js'
+import type { FileChosenEvent, FoundEvent, Progress } from './svc-upload.js'
 import { errorWords, maskWords, spanWords } from './words.js'
 
 /** An archive is on the server; its deployment runs or waits. */
@@ -41,7 +45,8 @@ declare global {
 }
 
 /**
- * Two ways to deploy to a project: the commands to copy, and a zip to drop, whose output is shown as it comes.
+ * Two ways to deploy to a project: the commands to copy, and a zip, files or a folder to drop, which are packed here. The
+ * output of the deployment is shown as it comes.
  * Properties `project`, `client`. Events `deploystarted`, `deployed`.
  */
 export class SvcProjectDeploy extends SvcElement {
@@ -64,6 +69,7 @@ export class SvcProjectDeploy extends SvcElement {
 
   client!: Client
   #project!: Project
+  #found: readonly Found[] | null = null
   #progress: Progress | null = null
   #problem: string | null = null
   #output: Output | null = null
@@ -84,25 +90,37 @@ export class SvcProjectDeploy extends SvcElement {
     return html`
       <div class="ways">
         <section class="way">
-          <h2>Push from a terminal</h2>
+          <h2>${t('Push from a terminal')}</h2>
           ${this.#command(pushCommand)}
           <p class="muted small">
-            Run it once in the directory to deploy; after that <code>svc push</code> is enough. What is copied carries
-            the project's deploy token.
+            ${t("Run it once in the directory to deploy; after that svc push is enough. What is copied carries the project's deploy token.")}
           </p>
           <details>
-            <summary>Without the svc command</summary>
+            <summary>${t('Without the svc command')}</summary>
             ${this.#command(curlCommand)}
           </details>
         </section>
         <section class="way">
-          <h2>Deploy a zip</h2>
-          <svc-upload .progress="${this.#progress}" .problem="${this.#problem}"
-            @filechosen="${(event: Event) => void this.#send((event as FileChosenEvent).file)}"
-            @uploadcancel="${() => this.#giveUp.abort()}"></svc-upload>
+          <h2>${t('Deploy from here')}</h2>
+          ${this.#found === null ? this.#zone() : this.#pack(this.#found)}
         </section>
       </div>
       ${this.#output === null ? null : this.#run(this.#output)}`
+  }
+
+  #zone(): Template {
+    return html`
+      <svc-upload .progress="${this.#progress}" .problem="${this.#problem}"
+        @filechosen="${(event: Event) => this.#chosen((event as FileChosenEvent).file)}"
+        @found="${(event: Event) => this.#show((event as FoundEvent).found)}"
+        @uploadcancel="${() => this.#giveUp.abort()}"></svc-upload>`
+  }
+
+  #pack(found: readonly Found[]): Template {
+    return html`
+      <svc-pack .found="${found}"
+        @packwanted="${(event: Event) => this.#packAndSend(event as PackWantedEvent)}"
+        @packcancel="${() => this.#show(null)}"></svc-pack>`
   }
 
   #command(commandOf: typeof pushCommand): Template {
@@ -117,9 +135,9 @@ export class SvcProjectDeploy extends SvcElement {
 
   #run(output: Output): Template {
     return html`
-      <section class="section" aria-label="This deployment">
+      <section class="section" aria-label="${t('This deployment')}">
         <p class="result" role="status">
-          ${this.#state()}<a href="deployments/${this.#deployId}">To this deployment</a>
+          ${this.#state()}<a href="deployments/${this.#deployId}">${t('To this deployment')}</a>
         </p>
         <svc-log class="card" wrap="" .output="${output}"></svc-log>
       </section>`
@@ -133,28 +151,36 @@ export class SvcProjectDeploy extends SvcElement {
     return html`<svc-status state="${status}"></svc-status><span class="muted number">${took}</span>`
   }
 
-  async #send(file: File): Promise<void> {
+  #show(found: readonly Found[] | null): void {
+    this.#found = found
+    this.#problem = null
+    this.update()
+  }
+
+  #chosen(file: File): void {
+    void this.#work(signal => this.#send(file, file.name, signal))
+  }
+
+  #packAndSend({ entries, name, bytes }: PackWantedEvent): void {
+    this.#found = null
+    void this.#work(async signal => {
+      const onProgress = (doneBytes: number): void =>
+        this.#went({ stage: 'packing', name, doneBytes, totalBytes: bytes })
+      onProgress(0)
+      const zip = await packZip(entries, { signal, onProgress })
+      await this.#send(new File([zip], `${name}.zip`, { type: 'application/zip' }), name, signal)
+    })
+  }
+
+  /** Until it is over, or the reader gives up, or leaves. */
+  async #work(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     this.#giveUp = new AbortController()
     this.#problem = null
     this.#last = null
     this.#output = null
-    this.#progress = { fileName: file.name, sentBytes: 0, totalBytes: file.size }
-    this.update()
     try {
-      const last = await upload({
-        address: this.client.address('api/deploy/upload'),
-        token: this.#project.token,
-        projectId: this.#project.id,
-        file,
-        message: file.name,
-        onProgress: (sentBytes, totalBytes) => this.#sent({ fileName: file.name, sentBytes, totalBytes }),
-        onStart: deployId => this.#started(deployId),
-        onLine: text => this.#output?.append({ at: new Date().toISOString(), text }),
-        // Leaving the page gives up an upload, but never a deployment: the server goes on once it has the archive.
-        signal: AbortSignal.any([this.signal, this.#giveUp.signal])
-      })
-      this.#last = new DeployedEvent(last)
-      this.dispatchEvent(this.#last)
+      // Leaving the page gives up an upload, but never a deployment: the server goes on once it has the archive.
+      await work(AbortSignal.any([this.signal, this.#giveUp.signal]))
     } catch (error) {
       if (!this.#giveUp.signal.aborted && !this.signal.aborted) this.#problem = errorWords(error)
     }
@@ -162,7 +188,26 @@ export class SvcProjectDeploy extends SvcElement {
     this.update()
   }
 
-  #sent(progress: Progress): void {
+  async #send(file: File, name: string, signal: AbortSignal): Promise<void> {
+    const onProgress = (doneBytes: number, totalBytes: number): void =>
+      this.#went({ stage: 'sending', name, doneBytes, totalBytes })
+    onProgress(0, file.size)
+    const last = await upload({
+      address: this.client.address('api/deploy/upload'),
+      token: this.#project.token,
+      projectId: this.#project.id,
+      file,
+      message: name,
+      onProgress,
+      onStart: deployId => this.#started(deployId),
+      onLine: text => this.#output?.append({ at: new Date().toISOString(), text }),
+      signal
+    })
+    this.#last = new DeployedEvent(last)
+    this.dispatchEvent(this.#last)
+  }
+
+  #went(progress: Progress): void {
     this.#progress = progress
     this.update()
   }

@@ -5,7 +5,7 @@ import type { Template } from '../dom/html.js'
 import type { Labels } from '../server/project-calls.js'
 import { t } from '../words/t.js'
 import { icon } from './icon.js'
-import { isOpen, noCategory } from './project-filter.js'
+import { noCategory } from './project-filter.js'
 import type { ProjectFilter, ProjectSort } from './project-filter.js'
 import type { TagChoiceEvent } from './svc-tag-choice.js'
 
@@ -119,8 +119,7 @@ export class SvcProjectFilter extends SvcElement {
         ? null
         : this.#select(t('Environment'), t('Every environment'), env, environments, value => ({ env: value }))}
       ${this.#select(t('Status'), t('Every status'), status, said(statuses), value => ({ status: value }))}
-      ${this.#select(t('Order'), null, sort, said(sorts), value => ({ sort: value as ProjectSort }))}
-      ${isOpen(this.#filter) ? null : html`<a class="button quiet" href="projects">${t('Show all')}</a>`}`
+      ${this.#select(t('Order'), null, sort, said(sorts), value => ({ sort: value as ProjectSort }))}`
   }
 
   #select(

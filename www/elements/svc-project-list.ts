@@ -63,6 +63,7 @@ export class SvcProjectList extends SvcElement {
         border-radius: 7px 7px 0 0;
         background: var(--raised);
       }
+      .head a { font-size: var(--size-13); }
       .head p { color: var(--muted); font-size: var(--size-13); }
       .head svc-project-bulk { flex: 1; }
 
@@ -90,6 +91,7 @@ export class SvcProjectList extends SvcElement {
       .row a span, .row code, .row svc-time { color: var(--muted); font-size: var(--size-13); }
       .row .labels { display: flex; align-items: center; gap: 4px; min-width: 0; overflow: hidden; }
       .row .labels svc-label { flex: 0 1 auto; }
+      .row .labels svc-label[kind='category'] { flex: none; max-width: 55%; }
       /* The start of a path says less than its end. */
       .row code { direction: rtl; text-align: left; }
       .row code bdi { unicode-bidi: plaintext; }
@@ -177,6 +179,7 @@ export class SvcProjectList extends SvcElement {
         <p class="number" role="status">
           ${chosen.length === 0 ? count : t('{projects} chosen', { projects: countWords(chosen.length, 'project') })}
         </p>
+        ${chosen.length > 0 || found.length === all.length ? null : html`<a href="projects">${t('Show all')}</a>`}
         ${chosen.length === 0
           ? null
           : html`

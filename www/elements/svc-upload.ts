@@ -1,7 +1,10 @@
+import { foundInDrop, foundInFiles } from '../archive/gather.js'
+import type { Found } from '../archive/gather.js'
 import { css } from '../dom/css.js'
 import { SvcElement } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
+import { t } from '../words/t.js'
 import { errorLine } from './field.js'
 import { icon } from './icon.js'
 import { sizeWords } from './words.js'
@@ -16,7 +19,17 @@ export class FileChosenEvent extends Event {
   }
 }
 
-/** The reader gives up the upload. */
+/** The reader dropped or chose files or folders, which are to be packed. */
+export class FoundEvent extends Event {
+  readonly found: readonly Found[]
+
+  constructor(found: readonly Found[]) {
+    super('found', { bubbles: true })
+    this.found = found
+  }
+}
+
+/** The reader gives up the packing or the upload. */
 export class UploadCancelEvent extends Event {
   constructor() {
     super('uploadcancel', { bubbles: true })
@@ -26,44 +39,46 @@ export class UploadCancelEvent extends Event {
 declare global {
   interface HTMLElementEventMap {
     filechosen: FileChosenEvent
+    found: FoundEvent
     uploadcancel: UploadCancelEvent
   }
 }
 
 export interface Progress {
-  fileName: string
-  sentBytes: number
+  stage: 'packing' | 'sending'
+  name: string
+  doneBytes: number
   totalBytes: number
 }
 
+const isZip = ({ name }: { name: string }): boolean => /\.zip$/i.test(name)
+
 /**
- * A place to drop one zip, or to choose it. Property `progress`: of the file on its way, or null; property `problem`: a
- * sentence, or null. Events `filechosen`, `uploadcancel`.
+ * A place to drop a zip, files or folders, or to choose them. Property `progress`: of what is on its way, or null;
+ * property `problem`: a sentence, or null. Events `filechosen` for one zip, `found` for anything else, `uploadcancel`.
  */
 export class SvcUpload extends SvcElement {
   static override sheet = css`
     svc-upload {
       display: block;
 
-      label, .sending {
+      .zone, .sending {
         display: grid;
         align-content: center;
         justify-items: center;
-        gap: 4px;
-        min-height: 128px;
+        gap: 8px;
+        min-height: 148px;
         padding: 20px;
         border: 1px dashed var(--edge);
         border-radius: var(--radius);
         text-align: center;
       }
 
-      label { cursor: pointer; }
-      label:hover { background: var(--hover); }
-      label b { font-weight: 500; }
-      label b span { color: var(--accent); }
-      label .icon { width: 20px; height: 20px; margin-bottom: 4px; color: var(--muted); }
-      label:has(:focus-visible) { outline: 2px solid var(--accent); outline-offset: 2px; }
-      &.over label { border-color: var(--accent); border-style: solid; background: var(--accent-quiet); }
+      .zone > .icon { width: 20px; height: 20px; color: var(--muted); }
+      .zone b { font-weight: 500; }
+      .zone label { position: relative; min-height: 32px; padding-block: 2px; }
+      .zone label:has(:focus-visible) { outline: 2px solid var(--accent); outline-offset: 2px; }
+      &.over .zone { border-color: var(--accent); border-style: solid; background: var(--accent-quiet); }
       .sending { border-style: solid; border-color: var(--line); gap: 10px; }
       .sending p { max-width: 100%; }
       progress { width: min(320px, 100%); height: 6px; accent-color: var(--accent); }
@@ -73,7 +88,6 @@ export class SvcUpload extends SvcElement {
 
   #progress: Progress | null = null
   #problem: string | null = null
-  #ownProblem: string | null = null
 
   set progress(progress: Progress | null) {
     this.#progress = progress
@@ -105,54 +119,71 @@ export class SvcUpload extends SvcElement {
     this.listen(this, 'drop', event => {
       event.preventDefault()
       this.classList.remove('over')
-      if (this.#progress === null) this.#take((event as DragEvent).dataTransfer?.files)
+      if (this.#progress === null) this.#dropped((event as DragEvent).dataTransfer)
     })
   }
 
   protected override view(): Template {
     return html`
       ${this.#progress === null ? this.#zone() : this.#sending(this.#progress)}
-      ${errorLine(this.#ownProblem ?? this.#problem)}`
+      ${errorLine(this.#problem)}`
   }
 
   #zone(): Template {
     const choose = (event: Event): void => {
       const input = event.currentTarget as HTMLInputElement
-      this.#take(input.files)
+      const files = [...(input.files ?? [])]
       // The same file may be chosen again, after it was mended.
       input.value = ''
+      this.#chosen(files)
     }
     return html`
-      <label>
-        <input type="file" class="unseen" accept=".zip,application/zip" @change="${choose}">
+      <div class="zone">
         ${icon('deployments')}
-        <b>Drop a zip here, or <span>choose one</span></b>
-        <span class="muted small">It is deployed at once: same-named files are replaced, nothing else is deleted.</span>
-      </label>`
-  }
-
-  #sending({ fileName, sentBytes, totalBytes }: Progress): Template {
-    const isSent = totalBytes > 0 && sentBytes >= totalBytes
-    return html`
-      <div class="sending">
-        <p class="cut">${isSent ? 'Deploying' : 'Sending'} <b>${fileName}</b></p>
-        <progress aria-label="Sent" max="${Math.max(1, totalBytes)}" .value="${sentBytes}"></progress>
-        <p class="muted small number">${sizeWords(sentBytes)} of ${sizeWords(totalBytes)}</p>
-        ${isSent
-          ? null
-          : html`<button type="button" @click="${() => this.dispatchEvent(new UploadCancelEvent())}">Give up</button>`}
+        <b>${t('Drop a zip, files or a folder here')}</b>
+        <div class="actions">
+          <label class="button">
+            ${icon('file')}${t('Choose files')}<input type="file" multiple="" class="unseen" @change="${choose}">
+          </label>
+          <label class="button">
+            ${icon('folder')}${t('Choose a folder')}<input type="file" webkitdirectory="" class="unseen" @change="${choose}">
+          </label>
+        </div>
+        <span class="muted small">${t('Same-named files are replaced, nothing else is deleted.')}</span>
       </div>`
   }
 
-  #take(files: FileList | null | undefined): void {
-    const [file, second] = files ?? []
+  #sending({ stage, name, doneBytes, totalBytes }: Progress): Template {
+    const isSent = stage === 'sending' && totalBytes > 0 && doneBytes >= totalBytes
+    const verb = isSent ? t('Deploying') : stage === 'packing' ? t('Packing') : t('Sending')
+    return html`
+      <div class="sending">
+        <p class="cut">${verb} <b>${name}</b></p>
+        <progress aria-label="${verb}" max="${Math.max(1, totalBytes)}" .value="${doneBytes}"></progress>
+        <p class="muted small number">${t('{done} of {total}', { done: sizeWords(doneBytes), total: sizeWords(totalBytes) })}</p>
+        ${isSent
+          ? null
+          : html`
+            <button type="button" @click="${() => this.dispatchEvent(new UploadCancelEvent())}">${t('Give up')}</button>`}
+      </div>`
+  }
+
+  #dropped(transfer: DataTransfer | null): void {
+    const [file, second] = transfer?.files ?? []
+    const found = transfer === null ? [] : foundInDrop(transfer.items)
+    // A folder called x.zip is listed among the files too.
+    if (file !== undefined && second === undefined && found[0]?.kind === 'file' && isZip(file)) return this.#send(file)
+    if (found.length > 0) this.dispatchEvent(new FoundEvent(found))
+  }
+
+  #chosen(files: File[]): void {
+    const [file, second] = files
     if (file === undefined) return
-    this.#ownProblem = null
-    if (second !== undefined) this.#ownProblem = 'One zip at a time: several files were dropped.'
-    else if (!/\.zip$/i.test(file.name)) {
-      this.#ownProblem = `"${file.name}" is not a zip: pack the files first, or use svc push.`
-    }
-    if (this.#ownProblem === null) this.dispatchEvent(new FileChosenEvent(file))
-    this.update()
+    if (second === undefined && isZip(file) && file.webkitRelativePath === '') this.#send(file)
+    else this.dispatchEvent(new FoundEvent(foundInFiles(files)))
+  }
+
+  #send(file: File): void {
+    this.dispatchEvent(new FileChosenEvent(file))
   }
 }

@@ -3,8 +3,6 @@ import { css } from '../dom/css.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { errorLine, field, submitted } from '../elements/field.js'
-import { logo } from '../elements/icon.js'
-import { errorWords } from '../elements/words.js'
 import { Page } from './page.js'
 import { countWords, t } from '../words/t.js'
 
@@ -20,7 +18,6 @@ export class LoginPage extends Page {
 
       .card { display: grid; gap: 20px; padding: 32px; }
       .brand { display: flex; align-items: center; gap: 12px; }
-      .brand svg { width: 32px; height: 32px; }
       h1 { font-size: var(--size-20); }
       button { width: 100%; }
       .help { color: var(--muted); font-size: var(--size-13); }
@@ -47,7 +44,7 @@ export class LoginPage extends Page {
     const problem = lockedSeconds > 0 ? lockedWords(lockedSeconds) : this.#problem
     return html`
       <form class="card" @submit="${(event: Event) => void this.#signIn(event)}">
-        <div class="brand">${logo()}<h1>${t('Sign in to svc')}</h1></div>
+        <div class="brand"><img src="icons/svc.svg" width="32" height="32" alt=""><h1>${t('Sign in to svc')}</h1></div>
         ${isExpired && problem === null
           ? html`<p role="status">${t('Your session has ended. Sign in to go on where you were.')}</p>`
           : null}
@@ -81,7 +78,7 @@ export class LoginPage extends Page {
       await this.context.calls.login(token.trim())
       this.context.session.begin(token.trim(), { isRemembered: remember !== undefined })
     } catch (error) {
-      this.#problem = errorWords(error)
+      this.#problem = error instanceof Error ? error.message : String(error)
       if (error instanceof Refused && error.retryAfterSeconds !== undefined) {
         this.#lockedUntilMs = Date.now() + error.retryAfterSeconds * 1000
       }

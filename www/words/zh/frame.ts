@@ -107,6 +107,18 @@ export const words: Words = {
   'Rolled back': '已回滚',
   'Pushed': '已推送',
 
+  'Processor': '处理器',
+  'Memory': '内存',
+  "svc's processor time": 'svc 的处理器占用',
+  "svc's memory": 'svc 的内存',
+  'load {load} on {count} cores': '负载 {load}，{count} 核',
+  '{size} available of {total}': '可用 {size}，共 {total}',
+  '100 % is one core': '100 % 为一个核',
+  '{size} of it in use by its objects': '其中对象占用 {size}',
+  '{what}: {now} now, between {lowest} and {highest} in the last ten minutes':
+    '{what}：当前 {now}，最近十分钟在 {lowest} 与 {highest} 之间',
+  'now': '现在',
+
   'just now': '刚刚',
   '{count} min ago': '{count} 分钟前',
   '{count} h ago': '{count} 小时前',

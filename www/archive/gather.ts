@@ -1,0 +1,168 @@
+/*
+ * What the reader dropped or chose, as the entries of an archive. A folder that comes alone is not packed itself, but what
+ * it holds: who drops `dist` means the site, not a directory of that name. What comes beside other things keeps its name.
+ */
+import { t } from '../words/t.js'
+import { isLeftOut } from './left-out.js'
+import { CannotPack, maxZipEntries } from './zip.js'
+import type { PackEntry, PackFile } from './zip.js'
+
+/** A file that can be had. */
+export interface FoundFile {
+  kind: 'file'
+  name: string
+  file(): Promise<PackFile>
+}
+
+/** A folder that can be looked into. */
+export interface FoundFolder {
+  kind: 'folder'
+  name: string
+  list(): Promise<Found[]>
+}
+
+export type Found = FoundFile | FoundFolder
+
+export interface Gathered {
+  entries: PackEntry[]
+  /** Of the files. */
+  files: number
+  bytes: number
+  /** What the rules kept out, by its path: a directory counts once. */
+  leftOut: string[]
+}
+
+export interface GatherOptions {
+  /** The rules do not apply. */
+  isWhole?: boolean
+  signal?: AbortSignal
+  /** Called now and then with how many files have been found. */
+  onProgress?: (files: number) => void
+}
+
+/** What an archive of it is called. */
+export function nameOf(found: readonly Found[]): string {
+  const [only] = found
+  return found.length === 1 && only !== undefined ? only.name : t('{count} items', { count: found.length })
+}
+
+/** Walks it all. Rejects: CannotPack, the signal's reason, what reading a folder rejects with. */
+export async function gather(found: readonly Found[], options: GatherOptions = {}): Promise<Gathered> {
+  const gathered: Gathered = { entries: [], files: 0, bytes: 0, leftOut: [] }
+  const [only] = found
+  if (found.length === 1 && only?.kind === 'folder') await walk(only, { outside: '', inside: '' })
+  else {
+    for (const item of inOrder(found)) await take(item, { outside: '', inside: null })
+  }
+  return gathered
+
+  /** `outside`: its path in the archive; `inside`: its path in the folder the reader chose, which the rules see. */
+  async function walk(folder: FoundFolder, { outside, inside }: { outside: string; inside: string }): Promise<void> {
+    options.signal?.throwIfAborted()
+    const items = inOrder(await folder.list())
+    if (items.length === 0 && outside !== '') add({ path: outside, file: null })
+    for (const item of items) await take(item, { outside, inside })
+  }
+
+  /** `inside` null: the reader named it, and the rules have no say. */
+  async function take(item: Found, { outside, inside }: { outside: string; inside: string | null }): Promise<void> {
+    const path = below(outside, checkedName(item.name))
+    const seen = inside === null ? '' : below(inside, item.name)
+    if (inside !== null && options.isWhole !== true && isLeftOut(seen)) {
+      gathered.leftOut.push(path)
+      return
+    }
+    if (item.kind === 'folder') return walk(item, { outside: path, inside: seen })
+    const file = await item.file()
+    gathered.files++
+    gathered.bytes += file.size
+    add({ path, file })
+    options.onProgress?.(gathered.files)
+  }
+
+  function add(entry: PackEntry): void {
+    gathered.entries.push(entry)
+    // Where even counting would be long, it is not gone on with.
+    if (gathered.entries.length > maxZipEntries) {
+      throw new CannotPack(t('This is more than can be packed here (4 GiB, 65,535 files): use svc push in a terminal.'))
+    }
+  }
+}
+
+const below = (path: string, name: string): string => (path === '' ? name : `${path}/${name}`)
+
+function inOrder(items: readonly Found[]): Found[] {
+  return [...items].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
+}
+
+/** A name as other systems understand it: composed, and with nothing that could be taken for a separator. */
+function checkedName(name: string): string {
+  if (name === '' || name === '.' || name === '..' || /[/\\\0]/.test(name)) {
+    throw new CannotPack(t('“{path}” cannot be packed: its name has a character that a path may not have.', { path: name }))
+  }
+  return name.normalize('NFC')
+}
+
+/** What was dropped. To be called while the event lasts: afterwards the browser forgets. */
+export function foundInDrop(items: DataTransferItemList): Found[] {
+  return [...items].flatMap(item => {
+    const entry = item.kind === 'file' ? item.webkitGetAsEntry() : null
+    const file = item.kind === 'file' && entry === null ? item.getAsFile() : null
+    if (entry !== null) return [foundOf(entry)]
+    return file === null ? [] : [{ kind: 'file' as const, name: file.name, file: async () => file }]
+  })
+}
+
+function foundOf(entry: FileSystemEntry): Found {
+  if (entry.isFile) {
+    const file = entry as FileSystemFileEntry
+    return { kind: 'file', name: entry.name, file: () => new Promise((resolve, reject) => file.file(resolve, reject)) }
+  }
+  return { kind: 'folder', name: entry.name, list: () => listAll((entry as FileSystemDirectoryEntry).createReader()) }
+}
+
+/** A reader gives a hundred entries at a time, and none at the end. */
+async function listAll(reader: FileSystemDirectoryReader): Promise<Found[]> {
+  const all: Found[] = []
+  for (;;) {
+    const some = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject))
+    if (some.length === 0) return all
+    all.push(...some.map(foundOf))
+  }
+}
+
+/** What was chosen with a control; of a folder's files each knows its path (`webkitRelativePath`). */
+export function foundInFiles(files: Iterable<PackFile & { name: string; webkitRelativePath?: string }>): Found[] {
+  const root = createFolder('')
+  for (const file of files) {
+    const segments = (file.webkitRelativePath || file.name).split('/')
+    let folder = root
+    for (const name of segments.slice(0, -1)) folder = folder.within(name)
+    folder.items.push({ kind: 'file', name: segments.at(-1) as string, file: async () => file })
+  }
+  return root.items
+}
+
+interface BuiltFolder extends FoundFolder {
+  items: Found[]
+  within(name: string): BuiltFolder
+}
+
+function createFolder(name: string): BuiltFolder {
+  const items: Found[] = []
+  const folders = new Map<string, BuiltFolder>()
+  return {
+    kind: 'folder',
+    name,
+    items,
+    list: async () => items,
+    within(name) {
+      const known = folders.get(name)
+      if (known !== undefined) return known
+      const made = createFolder(name)
+      folders.set(name, made)
+      items.push(made)
+      return made
+    }
+  }
+}

@@ -1,0 +1,17 @@
+/*
+ * What stays out of an archive that is packed from a folder: the built-in rules of `svc push` (§4.13), applied to what the
+ * folder holds. Pure. The list is the server's own, and a test compares them.
+ */
+
+/** Directories at the root of what is packed, with all below them. */
+const rootDirectories = new Set([
+  '.git', 'node_modules', '.next', '.nuxt', '.turbo', '.cache', '.vite', 'coverage'
+])
+/** Names at any depth. */
+const anywhere: readonly RegExp[] = [/^\.DS_Store$/, /\.log$/, /^\.env/, /^\.deploy-archive\.zip$/]
+
+/** Whether a file or directory stays out, with all that is below it. `path` is relative to the folder. */
+export function isLeftOut(path: string): boolean {
+  const segments = path.split('/')
+  return rootDirectories.has(segments[0] as string) || segments.some(name => anywhere.some(rule => rule.test(name)))
+}
