@@ -135,7 +135,7 @@ export class SvcCompare extends SvcElement {
     return html`
       <div class="choice">
         <label for="against">${t('Compare with')}</label>
-        <select id="against" @change="${choose}">
+        <select id="against" translate="no" @change="${choose}">
           ${others.map(other => html`
             <option value="${other.id}" .selected="${other.id === this.#other?.id}">
               ${`${agoWords(other.startTime, now)} · ${t(statusWords[other.status])} · ${deploymentWords(other)}`}
@@ -153,7 +153,7 @@ export class SvcCompare extends SvcElement {
         </thead>
         <tbody>
           ${compareRows(other, this.#deployment).map(({ name, before, now, isOther }) => html`
-            <tr class="${isOther ? 'other' : null}"><th scope="row">${name}</th><td>${before}</td><td>${now}</td></tr>`)}
+            <tr class="${isOther ? 'other' : null}"><th scope="row">${name}</th><td translate="no">${before}</td><td translate="no">${now}</td></tr>`)}
         </tbody>
       </table>`
   }
@@ -181,7 +181,7 @@ export class SvcCompare extends SvcElement {
             </button>`)}
         </div>
         ${paths.length === 0 ? html`<p class="muted">${t('None.')}</p>` : null}
-        <ul>${paths.slice(from, from + pageSize).map(path => html`<li><span class="${this.#kind}">${sign}</span> ${path}</li>`)}</ul>
+        <ul translate="no">${paths.slice(from, from + pageSize).map(path => html`<li><span class="${this.#kind}">${sign}</span> ${path}</li>`)}</ul>
         ${paths.length <= pageSize ? null : this.#pages(paths.length)}
       </div>`
   }
@@ -248,7 +248,7 @@ function scripts({ step, before, now, isOther }: ScriptChange): Template | null 
   return html`
     <div class="scripts">
       <h3>${t('{script}: not the same', { script: name })}</h3>
-      <pre>${before ?? t('none')}</pre><pre>${now ?? t('none')}</pre>
+      <pre translate="no">${before ?? t('none')}</pre><pre translate="no">${now ?? t('none')}</pre>
     </div>`
 }
 

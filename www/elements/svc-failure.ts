@@ -94,13 +94,13 @@ export class SvcFailure extends SvcElement {
     return html`
       ${icon('failed')}
       <div role="alert">
-        <p>${errorMessage ?? t('The deployment failed. Its output says where.')}</p>
+        ${errorMessage === null ? html`<p>${t('The deployment failed. Its output says where.')}</p>` : html`<p translate="no">${errorMessage}</p>`}
         ${step === undefined ? null : html`<p class="muted small">${stepLine(step)}</p>`}
       </div>
       ${last === undefined
         ? null
         : html`
-          <div class="last" role="group" aria-label="${t('The last that was written')}">
+          <div class="last" translate="no" role="group" aria-label="${t('The last that was written')}">
             ${shown.map(({ line }) => lineNode(line, plainStyle, { format: plainFormat, hasTimes: false, pattern: null, sources: [] }))}
           </div>
           <button type="button" class="more" @click="${() => this.dispatchEvent(new ShowLineEvent(last.number))}">

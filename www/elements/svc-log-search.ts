@@ -138,7 +138,7 @@ export class SvcLogSearch extends SvcElement {
         ${search === null
           ? null
           : html`
-            <ol aria-label="${t('Hits')}" @keydown="${(event: Event) => this.#key(event as KeyboardEvent)}">
+            <ol translate="no" aria-label="${t('Hits')}" @keydown="${(event: Event) => this.#key(event as KeyboardEvent)}">
               ${search.hits.slice(0, this.#shown).map(hit => keyed(String(hit.offset), this.#hit(hit, search.sought)))}
             </ol>
             ${search.hits.length > this.#shown

@@ -55,7 +55,7 @@ export class SvcLogSources extends SvcElement {
       .row > a { display: grid; min-width: 0; color: inherit; }
       .row > a:hover { text-decoration: none; }
       .row > a::after { content: ''; position: absolute; inset: 0; }
-      .row > a:focus-visible { outline: none; }
+      .row > a:focus-visible { outline-color: transparent; }
       .row > a:focus-visible::after { outline: 2px solid var(--accent); outline-offset: -2px; border-radius: 6px; }
       .row b { font-weight: 500; }
       .row code { color: var(--muted); direction: rtl; text-align: left; }
@@ -147,7 +147,7 @@ export class SvcLogSources extends SvcElement {
       <div class="${isChosen ? 'row chosen' : 'row'}">
         <input type="checkbox" aria-label="${t('Choose {name}', { name: label })}" .checked="${isChosen}"
           @click="${(event: Event) => this.#choose(id, (event as MouseEvent).shiftKey)}">
-        <a href="projects/${projectId}/logs/${id}">
+        <a href="projects/${projectId}/logs/${id}" translate="no">
           <b class="cut">${label}</b><code class="cut" title="${filePath}"><bdi>${filePath}</bdi></code>
         </a>
         <span class="kind">${t(kindWords[kind].words)}</span>
@@ -197,7 +197,7 @@ export class SvcLogSources extends SvcElement {
     return html`
       <form class="form" @submit="${(event: Event) => void this.#remove(event)}">
         <p>${t('They are no longer listed here. The files themselves stay as they are.')}</p>
-        <ul class="anywhere">${chosen.slice(0, 8).map(({ label }) => html`<li><b>${label}</b></li>`)}
+        <ul class="anywhere">${chosen.slice(0, 8).map(({ label }) => html`<li translate="no"><b>${label}</b></li>`)}
           ${chosen.length > 8 ? html`<li class="muted">${t('and {count} more', { count: chosen.length - 8 })}</li>` : null}</ul>
         ${errorLine(this.#refusal === null ? null : errorWords(this.#refusal))}
         <div class="actions end">

@@ -193,7 +193,7 @@ export class SvcLog extends SvcElement {
         @keydown="${(event: Event) => this.#key(event as KeyboardEvent)}">
         ${output === undefined ? null : headLine(output)}
         ${first === undefined ? html`<p class="none">${t('Nothing written yet.')}</p>` : null}
-        <div class="space"><div class="lines"></div></div>
+        <div class="space"><div class="lines" translate="no"></div></div>
         <span class="ruler" aria-hidden="true">${'0'.repeat(100)}</span>
       </div>
       ${view === null || view.isFollowing || (view.unseenLines === 0 && output?.isAtEnd !== false)

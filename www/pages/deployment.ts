@@ -181,7 +181,7 @@ export class DeploymentPage extends Page {
     return html`
       <div class="page-head">
         <div>
-          <h1>${deploymentWords(deployment)}</h1>
+          <h1 translate="no">${deploymentWords(deployment)}</h1>
           <p class="verdict" role="status">
             <svc-status state="${status}"></svc-status>
             <svc-span from="${startTime}" to="${deployment.endTime}"></svc-span>
@@ -216,7 +216,7 @@ export class DeploymentPage extends Page {
                 ${ran.source === 'platform' ? t('The project’s own') : t('Came with the push')}
                 ${ran.async ? t(', not waited for') : null}
               </p>
-              <pre>${ran.script}</pre>
+              <pre translate="no">${ran.script}</pre>
             </section>`)}
         </div>
         <div class="section">

@@ -138,15 +138,15 @@ export class LogsPage extends Page {
     return html`
       <section class="section group">
         <div class="section-head">
-          <h2 class="cut"><a href="projects/${project.id}/logs">${project.name}</a></h2>
+          <h2 class="cut" translate="no"><a href="projects/${project.id}/logs">${project.name}</a></h2>
         </div>
         <ul class="card rows">
           ${sources.map(({ id, label, filePath, kind }) => keyed(id, html`
             <li>
               <label>
                 <input type="checkbox" .checked="${this.#chosen.has(id)}" @change="${() => this.#choose(id)}">
-                <b class="cut">${label}</b>
-                <code class="cut" title="${filePath}"><bdi>${filePath}</bdi></code>
+                <b class="cut" translate="no">${label}</b>
+                <code class="cut" translate="no" title="${filePath}"><bdi>${filePath}</bdi></code>
                 <span class="kind">${t(kindWords[kind].words)}</span>
                 <a href="projects/${project.id}/logs/${id}" title="${t('Open')}">${icon('next')}<span class="unseen">${t('Open')} ${label}</span></a>
               </label>
@@ -185,7 +185,7 @@ export class LogsPage extends Page {
         <ul class="names" aria-label="${t('Shown log files')}">
           ${shown.map(({ project, source }) => html`
             <li>
-              <span class="cut" title="${source.filePath}">${project.name} · ${source.label}</span>
+              <span class="cut" translate="no" title="${source.filePath}">${project.name} · ${source.label}</span>
               <button type="button" title="${t('Leave out')}"
                 @click="${() => this.#show(kept.filter(id => id !== source.id), isMerged)}">
                 ${icon('close')}<span class="unseen">${t('Leave out')} ${source.label}</span>

@@ -82,7 +82,7 @@ export class ProjectLogsPage extends Page {
     ])
     return html`
       <div class="page-head">
-        <div><h1>${project.name}</h1></div>
+        <div><h1 translate="no">${project.name}</h1></div>
         <a class="button primary" href="${address}/logs?add">${icon('plus')}${t('Add log files')}</a>
       </div>
       ${projectTabs(project.id, 'logs')}
@@ -142,7 +142,7 @@ export class ProjectLogsPage extends Page {
     ])
     return html`
       <div class="page-head">
-        <div><h1>${source.label}</h1><p class="back"><code>${source.filePath}</code></p></div>
+        <div><h1 translate="no">${source.label}</h1><p class="back"><code translate="no">${source.filePath}</code></p></div>
       </div>
       ${projectTabs(project.id, 'logs')}
       <div class="card viewer">
