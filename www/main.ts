@@ -50,6 +50,7 @@ const rows: PageRow[] = [
   row('login', null, 'login', () => import('./pages/login.js')),
   row('projects', 'projects', 'projects', () => import('./pages/projects.js')),
   row('projects/:id', 'projects', 'project', () => import('./pages/project.js')),
+  row('projects/:id/files', 'projects', 'project', () => import('./pages/project.js')),
   row('projects/:id/settings', 'projects', 'project', () => import('./pages/project.js')),
   row('deployments', 'deployments', 'deployments', () => import('./pages/deployments.js')),
   row('deployments/:id', 'deployments', 'deployment', () => import('./pages/deployment.js'))
@@ -77,6 +78,7 @@ const context: PageContext = {
   session,
   connection,
   go: (path, options) => router.go(path, options),
+  guard: guard => void (router.guard = guard),
   define
 }
 

@@ -3,6 +3,7 @@ import { css } from '../dom/css.js'
 import { SvcElement } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
+import { t } from '../words/t.js'
 import { icon } from './icon.js'
 import { commandView, pushCommand } from './push-command.js'
 import { SvcCopy } from './svc-copy.js'
@@ -54,31 +55,31 @@ export class SvcFirstSteps extends SvcElement {
   protected override view(): Template {
     const project = this.#project
     return html`
-      <ol class="card" aria-label="First steps">
-        ${this.#step(1, 'Create a project', project !== undefined, project === undefined
+      <ol class="card" aria-label="${t('First steps')}">
+        ${this.#step(1, t('Create a project'), project !== undefined, project === undefined
           ? html`
-            <p>A project is a directory on this server that deployments go to.</p>
-            <a class="button primary" href="projects?new">Create a project</a>`
+            <p>${t('A project is a directory on this server that deployments go to.')}</p>
+            <a class="button primary" href="projects?new">${t('Create a project')}</a>`
           : html`
             <p>
               <a href="projects/${project.id}">${project.name}</a>
-              deploys to <code>${project.deployPath}</code>
+              ${t('deploys to')} <code>${project.deployPath}</code>
             </p>`)}
-        ${this.#step(2, 'Copy the command', this.#isCopied, project === undefined
-          ? html`<p>It is made for your project once there is one.</p>`
+        ${this.#step(2, t('Copy the command'), this.#isCopied, project === undefined
+          ? html`<p>${t('It is made for your project once there is one.')}</p>`
           : this.#command(project))}
-        ${this.#step(3, 'Push', false, html`
-          <p>Run it in the directory you want to deploy. This page notices when the deployment arrives.</p>
+        ${this.#step(3, t('Push'), false, html`
+          <p>${t('Run it in the directory you want to deploy. This page notices when the deployment arrives.')}</p>
           ${project === undefined
             ? null
-            : html`<p>No terminal at hand? <a href="projects/${project.id}">Drop a zip</a> instead.</p>`}`)}
+            : html`<p>${t('No terminal at hand?')} <a href="projects/${project.id}">${t('Drop a folder or a zip instead.')}</a></p>`}`)}
       </ol>`
   }
 
   #step(number: number, heading: string, isDone: boolean, body: Template): Template {
     return html`
       <li class="${isDone ? 'done' : null}">
-        <span class="sign">${isDone ? html`${icon('check')}<span class="unseen">Done</span>` : number}</span>
+        <span class="sign">${isDone ? html`${icon('check')}<span class="unseen">${t('Done')}</span>` : number}</span>
         <div class="body"><h2>${heading}</h2>${body}</div>
       </li>`
   }
@@ -90,7 +91,7 @@ export class SvcFirstSteps extends SvcElement {
         ${commandView(pushCommand(project, server, maskWords(project.token)))}
         <svc-copy .text="${pushCommand(project, server, project.token)}" @click="${() => this.#copied()}"></svc-copy>
       </div>
-      <p class="small">What is copied carries the project's deploy token.</p>`
+      <p class="small">${t("What is copied carries the project's deploy token.")}</p>`
   }
 
   #copied(): void {

@@ -20,6 +20,8 @@ export interface PageContext {
   session: Session
   connection: Connection
   go: Router['go']
+  /** Sets the router's guard, or takes it away. */
+  guard(guard: Router['guard']): void
   /** Registers elements of a module that was imported late. */
   define(elements: ElementTable): void
 }
