@@ -94,6 +94,7 @@ t.test('folders and files are looked through, packed, and deployed', { skip }, a
   const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
   t.teardown(() => context.close())
   await signIn(page, `${stage.url}/projects/${project.id}`)
+  await page.getByText('Nothing has been deployed here yet.').waitFor()
   await photograph(page, 'project-empty-desktop')
 
   await page.locator('input[webkitdirectory]').setInputFiles(source)
@@ -184,10 +185,10 @@ t.test('what lies in the target: a tree, a list, texts with colours, pictures, d
 
   await page.getByRole('treeitem', { name: 'images' }).click()
   await page.locator('svc-rows').getByRole('link', { name: 'logo.png' }).click()
-  await page.waitForFunction('document.querySelector("svc-file img")?.naturalWidth === 1')
+  t.equal(await widthOf(page), 1)
   await page.goBack()
   await page.locator('svc-rows').getByRole('link', { name: 'drawing.svg' }).click()
-  await page.waitForFunction('document.querySelector("svc-file img")?.naturalWidth === 40')
+  t.equal(await widthOf(page), 40)
   await page.locator('svc-code', { hasText: '<circle' }).waitFor()
   await photograph(page, 'project-image-desktop')
   await page.goto(`${stage.url}/projects/${project.id}/files?path=data.bin`)
@@ -199,6 +200,17 @@ t.test('what lies in the target: a tree, a list, texts with colours, pictures, d
   await page.getByRole('heading', { name: 'Could not load what lies there' }).waitFor()
   t.same(watch.foreign, [])
 })
+
+/** Of the picture that is shown, once it is there. */
+async function widthOf(page: Page): Promise<number> {
+  await page.locator('svc-file img').waitFor()
+  return page.evaluate('document.querySelector("svc-file img").decode().then(() => document.querySelector("svc-file img").naturalWidth)')
+}
+
+async function valueIs(page: Page, label: string, value: string): Promise<void> {
+  const field = page.getByRole('textbox', { name: label })
+  while ((await field.inputValue()) !== value) await new Promise(resolve => setTimeout(resolve, 20))
+}
 
 t.test('settings: every field, scripts from the last deployment, and a way back from leaving', { skip }, async t => {
   const programs = join(t.testdir({}), '..', 'programs')
@@ -223,7 +235,7 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
   await page.getByLabel('node').check()
   await page.getByLabel('Environment').fill('staging')
   await page.getByRole('button', { name: 'Fill in from the last deployment' }).click()
-  await page.waitForFunction('document.querySelector("#project-postDeployScript").value === "echo sent by a push"')
+  await valueIs(page, 'Post-deploy script', 'echo sent by a push')
   await page.getByText('Not saved yet.').waitFor()
   await page.getByRole('button', { name: 'Browse…' }).click()
   await page.locator('svc-places').getByLabel('Find here').fill('s')

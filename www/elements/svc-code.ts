@@ -7,8 +7,8 @@ import { readCode } from './code-tokens.js'
 import type { CodeLines } from './code-tokens.js'
 import { rowWindow } from './row-window.js'
 
-/** Up to this many lines all are on the page, so that the browser's own search sees everything. */
-const allLines = 1500
+/** Up to this many lines all are on the page, so that the browser's own search sees everything, and lines may be wrapped. */
+export const allLines = 1500
 const spareLines = 40
 /** As in the sheet. */
 const linePx = 20

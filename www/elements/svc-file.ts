@@ -9,12 +9,15 @@ import type { Resource } from '../state/resource.js'
 import { t } from '../words/t.js'
 import { icon } from './icon.js'
 import { loaded } from './states.js'
+import { allLines } from './svc-code.js'
 import { NoticeEvent } from './svc-notices.js'
 import { errorWords, sizeWords } from './words.js'
 
 const imageTypes = /\.(?:png|jpe?g|gif|webp|avif|svg|ico|bmp)$/i
 /** A larger image is only fetched when it is downloaded. */
 const maxImageBytes = 20 * 1024 * 1024
+
+const mayWrap = (text: string): boolean => text.split('\n', allLines + 2).length <= allLines
 
 /** What is shown of a file: an image's bytes, text, or why it is neither. */
 interface Shown {
@@ -66,11 +69,14 @@ export class SvcFile extends SvcElement {
       <div class="card">
         <div class="bar">
           <p class="number">${sizeWords(size)} · <svc-time at="${mtime}"></svc-time></p>
-          ${content?.type === 'text'
+          ${content?.type === 'text' && mayWrap(content.content)
             ? html`
               <button type="button" class="quiet" aria-pressed="${this.#isWrapped ? 'true' : 'false'}" @click="${() => this.#wrap()}">
                 ${icon('wrap')}${t('Wrap')}
-              </button>
+              </button>`
+            : null}
+          ${content?.type === 'text'
+            ? html`
               <svc-copy .text="${content.content}"></svc-copy>`
             : null}
           <button type="button" @click="${() => void this.#download()}">${icon('download')}${t('Download')}</button>

@@ -7,7 +7,7 @@ import type { Template } from '../dom/html.js'
 import { countWords, t } from '../words/t.js'
 import { errorLine } from './field.js'
 import { icon } from './icon.js'
-import { shownEntries, stepsOf } from './places.js'
+import { listNearest, shownEntries, stepsOf } from './places.js'
 import { errorWords } from './words.js'
 
 /** The reader chose: absolute paths, one unless `multiple`. */
@@ -241,8 +241,10 @@ export class SvcPlaces extends SvcElement {
     const asked = (this.#asked = new AbortController())
     const hadFocus = this.querySelector('.entries')?.contains(document.activeElement) === true
     try {
-      const listing = await this.#list(path, { isLenient, signal: AbortSignal.any([asked.signal, this.signal]) })
-      this.#listing = listing
+      const signal = AbortSignal.any([asked.signal, this.signal])
+      const include = this.include === 'dirs' ? 'dirs' : 'both'
+      const list = (at: string): Promise<PlaceListing> => this.calls.list(at, include, signal)
+      this.#listing = isLenient ? await listNearest(list, path, this.#home as PlaceHome) : checked(await list(path))
       this.#find = ''
       this.#problem = null
       this.#hasToFocus = hadFocus
@@ -251,24 +253,6 @@ export class SvcPlaces extends SvcElement {
       return this.#fail(error)
     }
     this.update()
-  }
-
-  async #list(path: string, { isLenient, signal }: { isLenient: boolean; signal: AbortSignal }): Promise<PlaceListing> {
-    const include = this.include === 'dirs' ? 'dirs' : 'both'
-    const { sep, home } = this.#home as PlaceHome
-    for (let at = path; ; ) {
-      const listing = await this.calls.list(at, include, signal).catch((error: unknown) => {
-        if (!isLenient || signal.aborted) throw error
-        return null
-      })
-      if (listing?.isDir === true) return listing
-      const above = listing === null ? stepsOf(at, sep).at(-2)?.path : listing.parent
-      if (!isLenient && listing !== null) {
-        throw new Error(t(listing.exists ? 'This is not a directory.' : '“{path}” is not there.', { path: at }))
-      }
-      if (above === undefined || above === null) return this.calls.list(home, include, signal)
-      at = above
-    }
   }
 
   #fail(error: unknown): void {
@@ -343,4 +327,9 @@ export class SvcPlaces extends SvcElement {
       target.click()
     }
   }
+}
+
+function checked(listing: PlaceListing): PlaceListing {
+  if (listing.isDir) return listing
+  throw new Error(listing.exists ? t('This is not a directory.') : t('“{path}” is not there.', { path: listing.path }))
 }

@@ -50,6 +50,7 @@ export class ProjectPage extends Page {
     svc-page-project {
       .facts { display: flex; flex-wrap: wrap; gap: 4px 16px; color: var(--muted); align-items: center; }
       .facts .labels { display: flex; flex-wrap: wrap; gap: 4px; align-items: center; }
+      .facts .labels:not(:has(svc-label)) { display: none; }
     }
   `
 
@@ -118,8 +119,8 @@ export class ProjectPage extends Page {
           <div class="facts">
             <svc-status state="${status}"></svc-status>
             <span>${project.env}</span>
-            <code class="anywhere">${project.deployPath}</code>
             <span class="labels">${labelList(project, labels)}</span>
+            <code class="anywhere">${project.deployPath}</code>
           </div>
           ${project.description === '' ? null : html`<p class="muted anywhere">${project.description}</p>`}
         </div>
