@@ -45,7 +45,8 @@ const who: Record<string, string> = {
   read: "admin token, or the project's own",
   download: "admin token, the project's own, or a ticket",
   upload: "the project's token, or the global one",
-  terminal: 'admin token or a ticket, from `allowed_ips`'
+  terminal: 'admin token or a ticket, from `allowed_ips`',
+  local: 'the command line on the machine of the server'
 }
 
 /** A stand-in for services whose handlers are made, and never called. */
@@ -59,7 +60,7 @@ function routes(): string {
 function codes(): string {
   const reply = readFileSync(join(top, 'lib/http/reply.ts'), 'utf8')
   const statuses = [...reply.matchAll(/^ {2}(\w+): (\d{3})/gm)].map(([, kind = '', status = '']) => ({ kind, status }))
-  const rooms = ['api', 'auth', 'archive', 'deploy', 'http', 'logs', 'projects', 'store', 'system', 'target', 'transfer', 'base']
+  const rooms = ['api', 'auth', 'archive', 'deploy', 'http', 'logs', 'projects', 'store', 'system', 'target', 'terminal', 'transfer', 'base']
   const text = rooms.map(room => join(top, 'lib', room)).flatMap(sourcesBelow).map(path => readFileSync(path, 'utf8')).join('\n')
   const found = [...text.matchAll(/new Refusal\(\s*'(\w+)',\s*'(\w+)'/g)].map(([, kind, code]) => ({ kind, code }))
   const rows = [...new Set(statuses.map(({ status }) => status))].map(status => {

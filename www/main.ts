@@ -2,7 +2,7 @@ import { createCalls } from './server/calls.js'
 import { createClient } from './server/client.js'
 import { SvcApp } from './elements/svc-app.js'
 import { SvcNotices } from './elements/svc-notices.js'
-import { startOverlays } from './overlays.js'
+import type { Overlays } from './overlays.js'
 import { LostPage } from './pages/lost.js'
 import { Page } from './pages/page.js'
 import type { ElementTable, PageContext } from './pages/page.js'
@@ -53,7 +53,13 @@ const rows: PageRow[] = [
   row('projects/:id/files', 'projects', 'project', () => import('./pages/project.js')),
   row('projects/:id/settings', 'projects', 'project', () => import('./pages/project.js')),
   row('deployments', 'deployments', 'deployments', () => import('./pages/deployments.js')),
-  row('deployments/:id', 'deployments', 'deployment', () => import('./pages/deployment.js'))
+  row('deployments/:id', 'deployments', 'deployment', () => import('./pages/deployment.js')),
+  row('system', 'system', 'system', () => import('./pages/system.js')),
+  row('storage', 'system', 'storage', () => import('./pages/storage.js')),
+  row('audit', 'system', 'audit', () => import('./pages/audit.js')),
+  row('settings', 'settings', 'settings', () => import('./pages/settings.js')),
+  row('labels', 'settings', 'labels', () => import('./pages/labels.js')),
+  row('migration', 'settings', 'migration', () => import('./pages/migration.js'))
 ]
 const loginTag = 'svc-page-login'
 
@@ -79,7 +85,23 @@ const context: PageContext = {
   connection,
   go: (path, options) => router.go(path, options),
   guard: guard => void (router.guard = guard),
+  readings: [],
   define
+}
+
+let overlays: Overlays | undefined
+let loadingOverlays: Promise<Overlays> | undefined
+
+/** Loads what lies over pages with the first key or wish for it: the first screen does without. */
+function withOverlays(use: (overlays: Overlays) => void): void {
+  if (overlays !== undefined) return use(overlays)
+  loadingOverlays ??= import('./overlays.js').then(({ createOverlays }) => {
+    return (overlays = createOverlays({ app, context, preferences }))
+  })
+  loadingOverlays.then(use, cause => {
+    loadingOverlays = undefined
+    console.warn(cause)
+  })
 }
 
 /** Asks until there is an answer, whatever it is; every answer opens the connection. */
@@ -147,7 +169,13 @@ connection.addEventListener('change', () => {
   if (connection.state === 'lost') void findAgain()
 })
 addEventListener('offline', () => connection.set('lost'))
-startOverlays({ app, context, preferences })
+app.addEventListener('overlay', event => withOverlays(({ lay }) => lay(event.overlay)))
+addEventListener('keydown', event => {
+  if (event.defaultPrevented) return
+  // The browser has a Ctrl-K of its own, and does not wait for a module.
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') event.preventDefault()
+  withOverlays(({ press }) => press(event))
+})
 session.addEventListener('session', event => {
   const { reason } = event as SessionEvent
   if (reason === null && router.place !== null) redirect(router.place)

@@ -11,8 +11,14 @@ export interface OverlayNeeds {
   preferences: Preferences
 }
 
+export interface Overlays {
+  lay(overlay: Overlay): void
+  /** Does what a key asks of the frame. */
+  press(event: KeyboardEvent): void
+}
+
 /** What the frame lays over a page: each is loaded when it is first wanted, by its button or its key. */
-export function startOverlays({ app, context, preferences }: OverlayNeeds): void {
+export function createOverlays({ app, context, preferences }: OverlayNeeds): Overlays {
   const load = {
     palette: () => import('./elements/svc-palette.js'),
     preferences: () => import('./elements/svc-preferences.js')
@@ -32,10 +38,10 @@ export function startOverlays({ app, context, preferences }: OverlayNeeds): void
   }
 
   const keys = createKeys()
-  const onKey = (event: KeyboardEvent): void => {
+  const press = (event: KeyboardEvent): void => {
     const target = event.target instanceof HTMLElement ? event.target : document.body
     // What is pressed in a terminal is the shell's.
-    if (event.defaultPrevented || context.session.token === null || target.closest('svc-terminal') !== null) return
+    if (context.session.token === null || target.closest('svc-terminal') !== null) return
     const { key, ctrlKey, metaKey, altKey } = event
     const isWriting = target.closest('input, textarea, select') !== null
     const wish = keys({ key, ctrlKey, metaKey, altKey, isWriting }, event.timeStamp)
@@ -48,6 +54,5 @@ export function startOverlays({ app, context, preferences }: OverlayNeeds): void
     else field?.focus()
   }
 
-  app.addEventListener('overlay', event => void lay(event.overlay))
-  addEventListener('keydown', onKey)
+  return { lay: overlay => void lay(overlay), press }
 }

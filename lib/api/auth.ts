@@ -17,7 +17,7 @@ export interface AuthNeeds {
   audit: { record(event: AuditEvent): Promise<void> }
 }
 
-/** Login, token change and tickets (§4.2, §4.7, §5). */
+/** Login, token change and reset, and tickets (§4.2, §4.7, §4.13, §5). */
 export function authHandlers({ admin, lockout, tickets, audit }: AuthNeeds) {
   const login: Handler = async request => {
     const { client, actor } = request
@@ -47,12 +47,20 @@ export function authHandlers({ admin, lockout, tickets, audit }: AuthNeeds) {
     return json({ success: true, message: 'The admin token was changed' })
   }
 
+  /** For the one who owns the data directory, and so needs no old token: `svc admin reset-password`. */
+  const resetToken: Handler = async request => {
+    const { newToken } = readFields(await request.json(), { newToken: text({ max: maxTokenLength }) })
+    await admin.change(newToken)
+    await audit.record({ action: 'auth.reset_token', actor: request.actor })
+    return json({ success: true, message: 'The admin token was reset' })
+  }
+
   const ticket: Handler = async request => {
     const { purpose } = readFields(await request.json(), { purpose: oneOf(ticketPurposes) })
     return json({ success: true, ...tickets.issue(purpose) })
   }
 
-  return { login, changeToken, ticket }
+  return { login, changeToken, resetToken, ticket }
 }
 
 function detailOf(attempt: Attempt): string | null {

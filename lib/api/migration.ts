@@ -2,7 +2,6 @@ import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { isAbsolute } from 'node:path'
-import { finished } from 'node:stream/promises'
 import { Writable } from 'node:stream'
 import type { Caller } from '../auth/bearer.js'
 import { Refusal, invalid } from '../base/refusal.js'
@@ -10,8 +9,8 @@ import type { Deployer } from '../deploy/deployer.js'
 import { ndjson } from '../http/ndjson.js'
 import { json } from '../http/route.js'
 import type { Reply, Sink } from '../http/route.js'
+import { strategies } from '../model/transfer.js'
 import type { ExportPlan } from '../transfer/export.js'
-import { strategies } from '../transfer/strategy.js'
 import type { Transfer } from '../transfer/transfer.js'
 import { queryChoice, queryText, switchText } from './fields.js'
 import type { Handler } from './route.js'
@@ -76,7 +75,7 @@ export function migrationHandlers({ transfer, deployer, clock }: MigrationNeeds)
       }
     },
 
-    verify: () => json(transfer.inspect())
+    verify: async () => json(await transfer.inspect())
   } satisfies Record<string, Handler>
 }
 
@@ -97,10 +96,7 @@ async function writeTo(path: string, plan: ExportPlan, actor: Caller): Promise<R
         toldAtMs = Date.now()
         write({ event: 'progress', bytes }).catch(() => {})
       }
-      const out = file.createWriteStream({ autoClose: false })
-      const manifest = await plan.write(out, { onProgress, signal })
-      out.end()
-      await finished(out)
+      const manifest = await plan.write(file, { onProgress, signal })
       await write({ event: 'done', manifest })
     } catch (error) {
       if (!(error instanceof Refusal || (error instanceof Error && 'syscall' in error)) || signal.aborted) throw error

@@ -9,6 +9,8 @@ import { logHandlers } from './logs.js'
 import { pm2Handlers } from './pm2.js'
 import { logSourceHandlers } from './log-sources.js'
 import { migrationHandlers } from './migration.js'
+import { overviewHandlers } from './overview.js'
+import { probeRow } from './probe.js'
 import { projectHandlers } from './projects.js'
 import { crossOrigin, row } from './route.js'
 import type { ApiRoute } from './route.js'
@@ -18,6 +20,7 @@ import { storageHandlers } from './storage.js'
 import { telemetryHandlers } from './telemetry.js'
 import { statsHandlers } from './stats.js'
 import { systemHandlers } from './system.js'
+import { terminalHandlers } from './terminal.js'
 import { uploadHandlers } from './upload.js'
 
 /** What the handlers need, room by room. */
@@ -36,6 +39,7 @@ export interface ApiNeeds {
   storage: Parameters<typeof storageHandlers>[0]
   telemetry: Parameters<typeof telemetryHandlers>[0]
 
+  overview: Parameters<typeof overviewHandlers>[0]
   system: Parameters<typeof systemHandlers>[0]
   pm2: Parameters<typeof pm2Handlers>[0]
   stats: Parameters<typeof statsHandlers>[0]
@@ -43,6 +47,8 @@ export interface ApiNeeds {
   fs: Parameters<typeof fsHandlers>[0]
   logSources: Parameters<typeof logSourceHandlers>[0]
   migration: Parameters<typeof migrationHandlers>[0]
+
+  terminal: Parameters<typeof terminalHandlers>[0]
 }
 
 /** The whole API: method, path, who may call it (`auth/bearer.ts` says what each word admits), and what answers. */
@@ -61,6 +67,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const storage = storageHandlers(needs.storage)
   const telemetry = telemetryHandlers(needs.telemetry)
 
+  const overview = overviewHandlers(needs.overview)
   const system = systemHandlers(needs.system)
   const pm2 = pm2Handlers(needs.pm2)
   const stats = statsHandlers(needs.stats)
@@ -69,11 +76,14 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const logSources = logSourceHandlers(needs.logSources)
   const migration = migrationHandlers(needs.migration)
 
+  const terminal = terminalHandlers(needs.terminal)
+
   return [
-    row('GET', '/api/health', 'public', health.probe),
+    probeRow(needs.health.health),
     row('GET', '/api/health/detail', 'admin', health.detail),
 
     row('POST', '/api/auth/login', 'public', auth.login),
+    row('POST', '/api/auth/reset', 'local', auth.resetToken),
     row('POST', '/api/tickets', 'admin', auth.ticket),
 
     row('GET', '/api/projects', 'admin', projects.list),
@@ -121,6 +131,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('GET', '/api/log-sources/:sourceId/search', 'admin', logSources.search),
 
     row('GET', '/api/settings', 'admin', settings.read),
+    row('GET', '/api/settings/schema', 'admin', settings.schema),
     row('PUT', '/api/settings', 'admin', settings.write),
     row('POST', '/api/settings/token', 'admin', auth.changeToken),
     row('GET', '/api/settings/status', 'admin', settings.status),
@@ -133,6 +144,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     crossOrigin(row('POST', '/api/public/telemetry/report', 'public', telemetry.report)),
     crossOrigin(row('GET', '/api/public/telemetry/overview', 'public', telemetry.overview)),
 
+    row('GET', '/api/overview', 'admin', overview.read),
     row('GET', '/api/system/resources', 'admin', system.resources),
     row('GET', '/api/pm2/available', 'admin', pm2.available),
     row('GET', '/api/pm2/apps', 'admin', pm2.apps),
@@ -146,6 +158,9 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
 
     row('GET', '/api/migration/export', 'admin_download', migration.export),
     row('POST', '/api/migration/import', 'admin', migration.import),
-    row('GET', '/api/migration/verify', 'admin', migration.verify)
+    row('GET', '/api/migration/verify', 'admin', migration.verify),
+
+    row('GET', '/api/terminal/available', 'admin', terminal.available),
+    row('GET', '/api/terminal/ws', 'terminal', terminal.connect)
   ]
 }

@@ -1,15 +1,16 @@
 import { checkKeepsIn } from '../auth/allow-list.js'
 import type { Webhook } from '../notify/webhook.js'
 import { itemsOf } from '../system/setting-checks.js'
+import { describeSettings } from '../system/settings.js'
 import type { Settings } from '../system/settings.js'
-import type { Status } from '../system/status.js'
+import type { ServerStatus } from '../model/health.js'
 import { json } from '../http/route.js'
 import { readFields } from './fields.js'
 import type { Handler } from './route.js'
 
 export interface SettingsNeeds {
   settings: Settings
-  status(): Status
+  status(): ServerStatus
   webhook: Pick<Webhook, 'test'>
 }
 
@@ -17,6 +18,8 @@ export interface SettingsNeeds {
 export function settingsHandlers({ settings, status, webhook }: SettingsNeeds) {
   return {
     read: () => json(settings.all()),
+
+    schema: () => json({ settings: describeSettings() }),
 
     write: async request => {
       const { client, actor } = request

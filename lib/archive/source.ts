@@ -54,3 +54,21 @@ export function unixMode({ kind, mode }: ZipSource): number {
 export function isWorthDeflating({ path, kind, bytes }: ZipSource): boolean {
   return kind === 'file' && bytes > minDeflateBytes && !compressedTypes.has(extname(path).slice(1).toLowerCase())
 }
+
+/** Refuses (`unavailable`, `file_changed`). */
+export function sourceChanged(path: string): Refusal {
+  return say(path, 'file_changed', 'it changed while it was packed; try again when nothing writes to it')
+}
+
+/** What to throw for what happened while a source was read: `file_vanished`, `file_changed`, `file_unreadable`. */
+export function sourceUnreadable(path: string, error: unknown): unknown {
+  const { code, message } = error as NodeJS.ErrnoException
+  if (error instanceof Refusal) return error
+  if (code === 'ENOENT' || code === 'ENOTDIR') return say(path, 'file_vanished', 'it vanished while it was packed')
+  if (code === 'EISDIR') return sourceChanged(path)
+  return say(path, 'file_unreadable', code === 'EACCES' || code === 'EPERM' ? 'this user may not read it' : message)
+}
+
+function say(path: string, code: string, why: string): Refusal {
+  return new Refusal('unavailable', code, `"${path}" could not be packed: ${why}`, { field: path })
+}

@@ -16,8 +16,7 @@ import { open } from 'node:fs/promises'
 import { Readable, type PassThrough, type Writable } from 'node:stream'
 import { ZipFile } from 'yazl'
 import { closing } from '../base/closing.js'
-import { Refusal } from '../base/refusal.js'
-import { checkSourceName, isWorthDeflating, unixMode, type ZipSource } from './source.js'
+import { checkSourceName, isWorthDeflating, sourceChanged, sourceUnreadable, unixMode, type ZipSource } from './source.js'
 
 export interface ZipProgress {
   entries: number
@@ -171,10 +170,10 @@ function readWhole({ path, source, bytes }: ZipSource): Buffer {
   try {
     file = openSync(source, readOnly)
     const whole = readFileSync(file)
-    if (whole.length !== bytes) throw changed(path)
+    if (whole.length !== bytes) throw sourceChanged(path)
     return whole
   } catch (error) {
-    throw refuse(path, error)
+    throw sourceUnreadable(path, error)
   } finally {
     if (file !== null) closeSync(file)
   }
@@ -189,28 +188,12 @@ async function* read({ path, source, bytes }: ZipSource, onRead: (bytes: number)
       if (seen > bytes) break
       yield chunk
     }
-    if (seen !== bytes) throw changed(path)
+    if (seen !== bytes) throw sourceChanged(path)
   } catch (error) {
-    throw refuse(path, error)
+    throw sourceUnreadable(path, error)
   }
 }
 
 async function openFile(path: string): Promise<AsyncIterable<Buffer>> {
   return (await open(path, readOnly)).createReadStream({ highWaterMark: readBytes })
-}
-
-function changed(path: string): Refusal {
-  return say(path, 'file_changed', 'it changed while it was packed; try again when nothing writes to it')
-}
-
-function refuse(path: string, error: unknown): unknown {
-  const { code, message } = error as NodeJS.ErrnoException
-  if (error instanceof Refusal) return error
-  if (code === 'ENOENT' || code === 'ENOTDIR') return say(path, 'file_vanished', 'it vanished while it was packed')
-  if (code === 'EISDIR') return changed(path)
-  return say(path, 'file_unreadable', code === 'EACCES' || code === 'EPERM' ? 'this user may not read it' : message)
-}
-
-function say(path: string, code: string, why: string): Refusal {
-  return new Refusal('unavailable', code, `"${path}" could not be packed: ${why}`, { field: path })
 }

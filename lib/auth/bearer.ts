@@ -18,6 +18,8 @@ interface Rule {
   roles: readonly Role[]
   /** A ticket of this purpose (`?ticket=`) is as good as the admin token. */
   ticket?: TicketPurpose
+  /** The admin token may come as a subprotocol: where a browser cannot send headers, a program may lack the means, too. */
+  subprotocol?: boolean
   /** Also only from an address of the setting `allowed_ips`. */
   fromAllowed?: boolean
 }
@@ -35,7 +37,9 @@ const rules = {
   /** As `admin`, also from a link in a browser. */
   admin_download: { roles: ['admin', 'local'], ticket: 'download' },
   upload: { roles: ['project', 'global'], fromAllowed: true },
-  terminal: { roles: ['admin', 'local'], ticket: 'terminal', fromAllowed: true }
+  terminal: { roles: ['admin', 'local'], ticket: 'terminal', subprotocol: true, fromAllowed: true },
+  /** What whoever owns the data directory may do to it anyway; no token opens it. */
+  local: { roles: ['local'] }
 } as const satisfies Record<string, Rule>
 
 export type Auth = keyof typeof rules
@@ -44,7 +48,10 @@ export type Auth = keyof typeof rules
 export type Credentials = Pick<RequestFacts, 'headers' | 'query' | 'client'>
 
 export interface Bearer {
-  /** Refuses: 401 `unauthorized`, 403 `forbidden` for a known token of another kind, 403 `address_not_allowed`. */
+  /**
+   * Refuses: 401 `unauthorized`, 403 `forbidden` for a known token of another kind, and for any where none opens,
+   * 403 `address_not_allowed`.
+   */
   authorise(auth: Auth, credentials: Credentials): Caller
 }
 
@@ -64,11 +71,13 @@ export function createBearer(needs: Needs): Bearer {
     const { headers, client } = credentials
     if (rule.roles.includes('anonymous')) return anonymous(client)
     if (client.local && rule.roles.includes('local')) return localOperator
+    if (rule.roles.every(role => role === 'local')) throw notLocal()
     if (rule.ticket !== undefined && headers.authorization === undefined) {
       const ticket = credentials.query.get('ticket')
       if (ticket !== null) return callerOfTicket(tickets.redeem(ticket, rule.ticket), ipOf(client))
     }
-    return callerOfToken(needs, rule, tokenOf(headers.authorization), ipOf(client))
+    const token = tokenOf(headers.authorization) ?? (rule.subprotocol ? tokenOfSubprotocol(headers['sec-websocket-protocol']) : null)
+    return callerOfToken(needs, rule, token, ipOf(client))
   }
 
   return {
@@ -79,6 +88,10 @@ export function createBearer(needs: Needs): Bearer {
       return caller
     }
   }
+}
+
+function notLocal(): Refusal {
+  return new Refusal('forbidden', 'forbidden', 'Only the operator on the machine of the server may do this, through the command line')
 }
 
 const localOperator: Caller = { name: 'local', ip: null, role: 'local', projectId: null }
@@ -135,6 +148,12 @@ const maxTokenLength = 4096
 
 function tokenOf(authorization: string | undefined): string | null {
   const token = /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
+  return token === undefined || token.length > maxTokenLength ? null : token
+}
+
+/** `svc-admin-token, <token>` (decisions §6). */
+function tokenOfSubprotocol(protocols: string | undefined): string | null {
+  const token = /^\s*svc-admin-token\s*,\s*(\S+)\s*$/.exec(protocols ?? '')?.[1]
   return token === undefined || token.length > maxTokenLength ? null : token
 }
 

@@ -9,6 +9,7 @@ export type RefusalKind =
   | 'conflict'
   | 'too_large'
   | 'unsupported_type'
+  | 'upgrade'
   | 'too_many'
   | 'timed_out'
   | 'unsupported'

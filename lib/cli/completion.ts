@@ -15,7 +15,9 @@ export interface CompletionRow {
 
 /** The completion script of a shell, made from the tables of the commands. */
 export function renderCompletion(shell: Shell, rows: readonly CompletionRow[]): string {
-  const commands = rows.map(({ name, summary, command }) => ({ name, summary, flags: flagsOf(command) }))
+  const commands = rows.map(({ name, summary, command }) => {
+    return { name, summary, flags: flagsOf(command), takesOperands: Object.keys(command?.operands ?? {}).length > 0 }
+  })
   return { bash: renderBash, zsh: renderZsh, fish: renderFish }[shell](commands)
 }
 
@@ -33,6 +35,7 @@ interface CompletedCommand {
   name: string
   summary: string
   flags: Flag[]
+  takesOperands: boolean
 }
 
 const helpFlag: Flag = { long: '--help', short: '-h', takesValue: false, choices: [], help: 'the options and an example' }
@@ -53,14 +56,29 @@ function quoted(words: readonly string[]): string {
   return words.map(word => `'${word.replaceAll("'", "'\\''")}'`).join('|')
 }
 
+/** What may stand first: a group once, with the summary of what it begins with. */
+function firstWords(commands: readonly CompletedCommand[]): Array<[word: string, summary: string]> {
+  const words = new Map<string, string>()
+  for (const { name, summary } of commands) {
+    const first = name.split(' ')[0] as string
+    if (!words.has(first)) words.set(first, summary)
+  }
+  return [...words]
+}
+
+/** By the first word of a command of two: what may stand second. */
+function groupsOf(commands: readonly CompletedCommand[]): Map<string, Array<[word: string, summary: string]>> {
+  const groups = new Map<string, Array<[word: string, summary: string]>>()
+  for (const { name, summary } of commands) {
+    const [first = '', second] = name.split(' ')
+    if (second !== undefined) groups.set(first, [...(groups.get(first) ?? []), [second, summary]])
+  }
+  return groups
+}
+
 /** A command of two words is looked up by both. Bash cuts words at colons: `config:set` is put together again. */
 function renderBash(commands: readonly CompletedCommand[]): string {
-  const singles = commands.map(({ name }) => name.split(' ')[0] as string)
-  const groups = new Map<string, string[]>()
-  for (const { name } of commands) {
-    const [first = '', second] = name.split(' ')
-    if (second !== undefined) groups.set(first, [...(groups.get(first) ?? []), second])
-  }
+  const singles = firstWords(commands).map(([word]) => word).join(' ')
   const cases = commands.map(({ name, flags }) => {
     const words = flags.flatMap(({ long, short }) => (short === null ? [long] : [long, short]))
     return `    ${quoted([name])}) flags='${words.join(' ')}' ;;`
@@ -82,16 +100,16 @@ _svc() {
   previous="\${words[\${#words[@]}-1]}"
   command="\${words[1]}"
   if (( \${#words[@]} == 1 )); then
-    COMPREPLY=($(compgen -W '${[...new Set(singles)].join(' ')} --help --version' -- "$current"))
+    COMPREPLY=($(compgen -W '${singles} --help --version' -- "$current"))
     _svc_after_colon "$current"
     return
   fi
   case "$command" in
-${[...groups].map(([first, seconds]) => `    ${quoted([first])})
-      if (( \${#words[@]} == 2 )); then COMPREPLY=($(compgen -W '${seconds.join(' ')}' -- "$current")); return; fi
+${[...groupsOf(commands)].map(([first, seconds]) => `    ${quoted([first])})
+      if (( \${#words[@]} == 2 )); then COMPREPLY=($(compgen -W '${seconds.map(([word]) => word).join(' ')}' -- "$current")); return; fi
       command="$command \${words[2]}" ;;`).join('\n')}
     'help')
-      COMPREPLY=($(compgen -W '${[...new Set(singles)].join(' ')}' -- "$current"))
+      COMPREPLY=($(compgen -W '${singles}' -- "$current"))
       _svc_after_colon "$current"
       return ;;
   esac
@@ -120,7 +138,9 @@ function zshText(text: string): string {
 }
 
 function renderZsh(commands: readonly CompletedCommand[]): string {
-  const named = commands.map(({ name, summary }) => `    '${zshText(name)}:${zshText(summary)}'`)
+  const groups = groupsOf(commands)
+  const describe = (words: Array<[word: string, summary: string]>): string =>
+    words.map(([word, summary]) => `'${zshText(word)}:${zshText(summary)}'`).join(' ')
   const cases = commands.map(({ name, flags }) => {
     const specs = flags.map(({ long, short, takesValue, choices, help }) => {
       const value = !takesValue ? '' : choices.length > 0 ? `:value:(${choices.join(' ')})` : ':value:_files'
@@ -129,21 +149,22 @@ function renderZsh(commands: readonly CompletedCommand[]): string {
     })
     return `    ${quoted([name])}) _arguments -s ${specs.join(' ')} '*:file:_files' ;;`
   })
-  const groups = [...new Set(commands.map(({ name }) => name.split(' ')).filter(words => words.length > 1).map(([first]) => first as string))]
   return `#compdef svc
 # zsh completion of svc: svc completion zsh > a file _svc in a directory of $fpath, or source <(svc completion zsh)
 _svc() {
   local -a commands
-  commands=(
-${named.join('\n')}
-  )
+  commands=(${describe(firstWords(commands))})
   if (( CURRENT == 2 )); then _describe 'command' commands; return; fi
   local command="$words[2]"
-  if [[ "$command" == (${groups.join('|')}) && CURRENT -gt 3 ]]; then
-    command="$command $words[3]"
-    shift words; (( CURRENT-- ))
-  fi
   shift words; (( CURRENT-- ))
+  case "$command" in
+${[...groups].map(([first, seconds]) => `    ${quoted([first])})
+      commands=(${describe(seconds)})
+      if (( CURRENT == 2 )); then _describe 'command' commands; return; fi
+      command="$command $words[2]"
+      shift words; (( CURRENT-- )) ;;`).join('\n')}
+    'help') _describe 'command' commands; return ;;
+  esac
   case "$command" in
 ${cases.join('\n')}
     *) _files ;;
@@ -159,16 +180,23 @@ function fishText(text: string): string {
 
 function renderFish(commands: readonly CompletedCommand[]): string {
   const lines = ['# fish completion of svc: svc completion fish > ~/.config/fish/completions/svc.fish', 'complete -c svc -f']
-  for (const { name, summary, flags } of commands) {
-    const [first = '', second] = name.split(' ')
-    lines.push(`complete -c svc -n __fish_use_subcommand -a ${fishText(first)} -d ${fishText(summary)}`)
-    if (second !== undefined) {
-      lines.push(`complete -c svc -n '__fish_seen_subcommand_from ${first}' -a ${fishText(second)} -d ${fishText(summary)}`)
-    }
+  const offer = (when: string, [word, summary]: [string, string]): void =>
+    void lines.push(`complete -c svc -n ${fishText(when)} -a ${fishText(word)} -d ${fishText(summary)}`)
+  for (const first of firstWords(commands)) {
+    offer('__fish_use_subcommand', first)
+    offer('__fish_seen_subcommand_from help', first)
+  }
+  for (const [first, seconds] of groupsOf(commands)) {
+    const none = `__fish_seen_subcommand_from ${first}; and not __fish_seen_subcommand_from ${seconds.map(([word]) => word).join(' ')}`
+    for (const second of seconds) offer(none, second)
+  }
+  for (const { name, flags, takesOperands } of commands) {
+    const when = fishText(`__fish_seen_subcommand_from ${name.split(' ').at(-1)}`)
+    if (takesOperands) lines.push(`complete -c svc -n ${when} -F`)
     for (const { long, short, takesValue, choices, help } of flags) {
       const letter = short === null ? '' : ` -s ${short.slice(1)}`
       const value = !takesValue ? '' : choices.length > 0 ? ` -x -a ${fishText(choices.join(' '))}` : ' -r -F'
-      lines.push(`complete -c svc -n '__fish_seen_subcommand_from ${second ?? first}' -l ${long.slice(2)}${letter}${value} -d ${fishText(help)}`)
+      lines.push(`complete -c svc -n ${when} -l ${long.slice(2)}${letter}${value} -d ${fishText(help)}`)
     }
   }
   return `${lines.join('\n')}\n`

@@ -3,8 +3,8 @@ import { Refusal } from '../base/refusal.js'
 import { formatBytes } from '../base/size.js'
 import { readConfig } from '../config/home.js'
 import type { Home } from '../config/home.js'
+import type { HealthDetail, HealthReport } from '../model/health.js'
 import { readDisk } from '../system/disk.js'
-import type { HealthDetail, HealthReport } from '../system/health.js'
 import type { Client } from './client.js'
 
 /** One thing that was looked at. */

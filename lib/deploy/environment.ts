@@ -1,4 +1,5 @@
 import type { Project } from '../model/project.js'
+import { inheritedEnvironment } from '../proc/environment.js'
 
 /** What a script is told in `SVC_*` (decisions 4). */
 export interface ScriptFacts {
@@ -18,9 +19,6 @@ const deniedNames = new Set([
   'JAVA_TOOL_OPTIONS', 'GIT_SSH_COMMAND', 'COMSPEC', 'PATHEXT'
 ])
 const deniedPrefixes = ['LD_', 'DYLD_', 'SVC_', 'BASH_FUNC_']
-
-/** Of the server's own environment a script inherits all but its secrets and what is about the server itself. */
-const ownName = /^(SVC_.*|ADMIN_TOKEN|NODE_CHANNEL_.*)$/
 
 /** The variables a client sent, without those that it may not set; `dropped` names these. */
 export function acceptClientEnv(sent: Readonly<Record<string, string>>): {
@@ -42,8 +40,7 @@ export function scriptEnvironment(
   accepted: Readonly<Record<string, string>>,
   facts: ScriptFacts
 ): Record<string, string | undefined> {
-  const kept = Object.entries(inherited).filter(([name]) => !ownName.test(name))
-  return { ...Object.fromEntries(kept), ...accepted, ...variablesOf(facts) }
+  return { ...inheritedEnvironment(inherited), ...accepted, ...variablesOf(facts) }
 }
 
 /** All of them are always set, if empty: a script may run with `set -u`. */

@@ -5,6 +5,7 @@ import type { Exchange } from './exchange.js'
 /** The open connections and what is going on in each: what a graceful stop must know. */
 export interface Connections {
   readonly isStopping: boolean
+  /** May be told of a connection again: one that was given back to node:http (`ignoreUpgrade`). */
   add(socket: Socket): void
   enter(exchange: Exchange): void
   leave(exchange: Exchange): void
@@ -48,6 +49,7 @@ export function createConnections(): Connections {
       return isStopping
     },
     add(socket) {
+      if (busy.has(socket)) return
       busy.set(socket, new Set())
       socket.once('close', () => remove(socket))
     },

@@ -13,6 +13,8 @@ export interface ExchangeOptions {
   response: ServerResponse
   /** The client holds its body back until it hears `100 Continue`. */
   awaitsContinue: boolean
+  /** Of a request that asked for a WebSocket: what came behind its head. */
+  upgradeHead?: Buffer | undefined
   bodyIdleMs: number
   client(socket: Socket, headers: IncomingHttpHeaders): ClientAddress
 }
@@ -39,6 +41,8 @@ export class Exchange implements Request {
   answeredAtMs: number | undefined
   /** Whether the reply is written and only the rest of the body is being dropped. */
   isLingering = false
+  /** See ExchangeOptions. */
+  readonly upgradeHead: Buffer | undefined
   readonly #options: ExchangeOptions
   readonly #search: string
   #query: URLSearchParams | undefined
@@ -51,6 +55,7 @@ export class Exchange implements Request {
     this.#options = options
     this.request = options.request
     this.response = options.response
+    this.upgradeHead = options.upgradeHead
     this.method = options.request.method as Method
     // At once: a socket that is closed has no address any more, and the log wants it.
     this.client = options.client(options.request.socket, options.request.headers)

@@ -1,6 +1,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
+import type { WebSocketConnection, WebSocketLimits } from './websocket/socket.js'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
@@ -63,6 +64,19 @@ export type Reply =
   /** With ETag, ranges and a type from the name. A handle is read instead of the path, and closed. */
   | { kind: 'file'; path: string; handle?: FileHandle; headers?: Record<string, string> }
   | { kind: 'empty'; status: number; headers?: Record<string, string> }
+  /**
+   * The connection becomes a WebSocket (RFC 6455), where the request asks for one and its page is of our own origin;
+   * else refused: 426 `upgrade_required`, 400 `invalid_handshake`, 403 `foreign_origin`. A server that shuts down
+   * closes it with 1001.
+   */
+  | {
+      kind: 'websocket'
+      /** Subprotocols spoken here; the first one the client names is agreed on. */
+      protocols?: readonly string[]
+      limits?: Partial<WebSocketLimits>
+      /** Once it returns, the connection is closed with 1000; a throw closes it with 1011, and is logged. */
+      run: (connection: WebSocketConnection) => Promise<void>
+    }
 
 /**
  * One row of a route table. `R` names who may call it: a required field, so that a route without a decision does not

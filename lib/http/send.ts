@@ -9,6 +9,7 @@ import { refusalReply, streamHead, wholeReply } from './reply.js'
 import type { Headers, Whole } from './reply.js'
 import type { Reply } from './route.js'
 import { createSink } from './sink.js'
+import { openWebSocket } from './websocket/upgrade.js'
 
 /** A rest of a body that is cheaper to read than a new connection is to open. */
 const smallRestBytes = 64 * 1024
@@ -45,6 +46,11 @@ export async function send(exchange: Exchange, reply: Reply, options: SendOption
         return await send(exchange, await openFileReply(reply, exchange), options)
       case 'stream':
         return await sendStream(exchange, reply, options)
+      case 'websocket': {
+        if (options.isStopping) throw stopping()
+        const refusal = await openWebSocket(exchange, reply, options)
+        return refusal === undefined ? 101 : await send(exchange, refusal, options)
+      }
       default:
         return await sendWhole(exchange, wholeReply(reply), options)
     }

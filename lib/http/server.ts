@@ -10,12 +10,14 @@ import { clientAddress, localClient, parseCidr } from './client-address.js'
 import type { Cidr } from './client-address.js'
 import { createConnections } from './connections.js'
 import { checkHead, Exchange } from './exchange.js'
+import type { ExchangeOptions } from './exchange.js'
 import { defaultLingerLimits } from './linger.js'
 import type { LingerLimits } from './linger.js'
 import { corsHeaders, failureReply, methodReply, preflightReply, refusalReply } from './reply.js'
 import type { ClientAddress, Reply, RequestFacts, Request, Route } from './route.js'
 import { createRouter } from './router.js'
 import { send, sendAtOnce } from './send.js'
+import { takeUpgrade } from './websocket/upgrade.js'
 
 export interface ServerLimits {
   /** The whole head: request line and headers; then 431. */
@@ -57,8 +59,16 @@ export type ServerEvent =
   /** A bug: `id` is what the client was told. */
   | { kind: 'failure'; id: string; method: string; path: string; error: unknown }
 
-export interface ServerOptions<R extends string, A> {
+/** What a server answers. */
+export interface Table<R extends string, A> {
   routes: ReadonlyArray<Route<R, A>>
+  /** Answers GET and HEAD where no route's path fits: the static files. */
+  fallback?(request: Request): Promise<Reply | undefined>
+}
+
+export interface ServerOptions<R extends string, A> extends Table<R, A> {
+  /** Whether this is only what can be answered at once: who asks for anything else waits for `complete`. */
+  isPartial?: boolean
   /** As `normaliseBase` gives it. */
   base: string
   /** Who sent the request, as far as this route wants to know; a refusal stops it. Called before the body is read. */
@@ -66,16 +76,16 @@ export interface ServerOptions<R extends string, A> {
   /** Addresses and CIDR; asked at every request that came through a proxy. Garbage in it is ignored. */
   trustedProxies(): readonly string[]
   log(event: ServerEvent): void
-  /** Answers GET and HEAD where no route's path fits: the static files. */
-  fallback?(request: Request): Promise<Reply | undefined>
   limits?: Partial<ServerLimits>
 }
 
-export interface HttpServer {
+export interface HttpServer<R extends string = string, A = unknown> {
   /** Refuses: 409 `address_in_use`, 400 `invalid_address`. Resolves with where it really listens (port 0: any). */
   listen(options: { host: string; port: number }): Promise<{ host: string; port: number }>
   /** Answers the connections of another server too: those of the owner's local socket. */
   serve(server: NetServer): void
+  /** The whole table in place of a partial one; those who waited for it are answered. */
+  complete(table: Table<R, A>): void
   address(): { host: string; port: number } | undefined
   /**
    * Accepts nothing more, ends what is idle and what lasts, and waits for the replies in progress, at most `graceMs`;
@@ -85,10 +95,13 @@ export interface HttpServer {
 }
 
 /** An HTTP/1.1 server for a table of routes. */
-export function createHttpServer<R extends string, A>(options: ServerOptions<R, A>): HttpServer {
-  const { base, authorize, log, fallback } = options
+export function createHttpServer<R extends string, A>(options: ServerOptions<R, A>): HttpServer<R, A> {
+  const { base, authorize, log } = options
   const limits = { ...defaultLimits, ...options.limits }
-  const router = createRouter(options.routes)
+  let { fallback } = options
+  let router = createRouter(options.routes)
+  let finish = (): void => {}
+  let completion = options.isPartial ? new Promise<void>(resolve => void (finish = resolve)) : null
   const addresses = createAddresses(options.trustedProxies)
   const connections = createConnections()
   const local = new WeakSet<Socket>()
@@ -109,15 +122,22 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
   // Set below, where something waits to be written, and by Node for the silence between two requests.
   server.on('timeout', (socket: Socket) => connections.expire(socket))
   server.on('connection', (socket: Socket) => connections.add(socket))
-  server.on('request', (request, response) => answer(request, response, false))
-  server.on('checkContinue', (request, response) => answer(request, response, true))
+  server.on('request', (request, response) => answer(request, response, { awaitsContinue: false }))
+  server.on('checkContinue', (request, response) => answer(request, response, { awaitsContinue: true }))
   // RFC 9110 §10.1.1 lets a server ignore an expectation it does not know.
-  server.on('checkExpectation', (request, response) => answer(request, response, false))
+  server.on('checkExpectation', (request, response) => answer(request, response, { awaitsContinue: false }))
+  // Bun does not give the connection away as Node does; without a listener it answers like any request.
+  if (process.versions['bun'] === undefined) server.on('upgrade', (request, socket, head) => {
+    const response = takeUpgrade(server, { request, socket: socket as Socket, head })
+    if (response !== undefined) answer(request, response, { awaitsContinue: false, upgradeHead: head })
+  })
   server.on('clientError', (error, socket) => answerBrokenRequest(error, socket as Socket, connections))
   server.on('connect', (_request, socket) => answerBrokenRequest(new Error('CONNECT'), socket as Socket, connections))
 
-  function answer(request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): void {
-    const exchange = new Exchange({ request, response, awaitsContinue, bodyIdleMs: limits.bodyIdleMs, client })
+  function answer(
+    request: IncomingMessage, response: ServerResponse, asked: Pick<ExchangeOptions, 'awaitsContinue' | 'upgradeHead'>
+  ): void {
+    const exchange = new Exchange({ request, response, ...asked, bodyIdleMs: limits.bodyIdleMs, client })
     connections.enter(exchange)
     try {
       checkHead(request, exchange)
@@ -164,6 +184,7 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
     if (path === '') return toPanel(exchange)
     exchange.belowPath = path
     const match = router.match(exchange.method, path)
+    if (match.outcome !== 'route' && completion !== null) return completion.then(() => route(exchange))
     if (match.outcome === 'method') return answerMethod(exchange, match)
     if (match.outcome === 'none') return fallBack(exchange)
     exchange.params = match.params
@@ -221,12 +242,20 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
 
   return {
     address,
+    complete(table) {
+      router = createRouter(table.routes)
+      fallback = table.fallback
+      completion = null
+      finish()
+    },
     listen: ({ host, port }) =>
       new Promise((resolve, reject) => {
         const onError = (error: NodeJS.ErrnoException): void => reject(listenError(error, host, port))
         server.once('error', onError)
         server.listen({ host, port, backlog: 511 }, () => {
           server.off('error', onError)
+          // Before anybody asks: Node's expression for IPv6 takes 3 ms to compile (test/bench/start).
+          setImmediate(addresses, '', {})
           resolve(address() as { host: string; port: number })
         })
       }),

@@ -91,7 +91,7 @@ async function assetReply(asset: Asset, cache: Cache, { headers }: Pick<Request,
   const coding = isCompressible(asset.type) && asset.size >= minCompressBytes ? chooseCoding(headers['accept-encoding']) : 'identity'
   const body = await cache.encode(asset, coding)
   const etag = coding === 'identity' ? `"${asset.tag}"` : `"${asset.tag}-${coding}"`
-  const all: Headers = { ...policyHeaders, 'content-type': asset.type, etag, vary: 'accept-encoding', 'accept-ranges': 'bytes' }
+  const all: Headers = { ...policyHeaders, ...cachedFor(asset), 'content-type': asset.type, etag, vary: 'accept-encoding', 'accept-ranges': 'bytes' }
   if (coding !== 'identity') all['content-encoding'] = coding
   const wanted = wantedPart(headers, { etag, modifiedMs: asset.mtimeMs, bytes: body.length })
   switch (wanted.outcome) {
@@ -105,6 +105,11 @@ async function assetReply(asset: Asset, cache: Cache, { headers }: Pick<Request,
     case 'all':
       return { kind: 'bytes', status: 200, body, headers: all }
   }
+}
+
+/** Pictures are used again and again within one page, and a browser would ask again each time. */
+function cachedFor({ type }: Asset): Headers {
+  return type.startsWith('image/') ? { 'cache-control': 'max-age=300' } : {}
 }
 
 /** RFC 9110 §12.5.3, as far as it matters here: the best of what is accepted, `q=0` being a refusal. */

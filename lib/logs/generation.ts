@@ -14,8 +14,14 @@ export interface Generation {
   readonly contents: Contents
   /** Up to where it has been read. */
   readonly offset: number
+  /** What stands before `offset`, as far as it is kept. */
+  readonly known: Buffer
+  /** When it was read last, as files have their times. */
+  readonly readAtMs: number
   /** Reads on; null: it is not what it was, and must be begun anew. Lines are whole; the last one may wait for its end. */
   read(): Promise<{ lines: string[]; isEnd: boolean } | null>
+  /** Reads on in `copy`, which was made of it before it was truncated; and lets go of what it had. */
+  moveTo(copy: Contents): Promise<void>
   /** What waits for the end of its line. */
   rest(): string[]
   release(): Promise<void>
@@ -34,6 +40,7 @@ export interface GenerationStart {
 }
 
 export function createGeneration({ identity, contents, offset, mark }: GenerationStart): Generation {
+  let readAtMs = Date.now()
   let lines: string[] = []
   let known = mark.subarray(-markBytes)
   // A line whose beginning was shown already: when nothing but its end comes, there is nothing to show.
@@ -60,18 +67,33 @@ export function createGeneration({ identity, contents, offset, mark }: Generatio
 
   return {
     identity,
-    contents,
+    get contents() {
+      return contents
+    },
     get offset() {
       return offset
     },
+    get known() {
+      return known
+    },
+    get readAtMs() {
+      return readAtMs
+    },
     async read() {
       if (contents.isCompressed) return { lines: [], isEnd: true }
+      const nowMs = Date.now()
       const from = offset - known.length
       const bytes = await readAt(contents.handle, from, known.length + blockBytes)
       if (!bytes.subarray(0, known.length).equals(known)) return null
+      readAtMs = nowMs
       const isEnd = bytes.length < known.length + blockBytes
       if (bytes.length > known.length) take(bytes.subarray(known.length))
       return { lines: taken(), isEnd }
+    },
+    async moveTo(copy) {
+      const before = contents
+      contents = copy
+      await before.release()
     },
     rest() {
       splitter.end()

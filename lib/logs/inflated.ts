@@ -1,8 +1,8 @@
 /*
  * Compressed rotations (`access.log.2.gz`) as if they were not compressed. Deflate cannot be entered in the middle, so
- * a file that is looked at is inflated once, into a file without a name in svc's tmp directory, which is kept for a
- * minute after its last use: paging through it costs what paging through a plain file costs. Nothing of it survives
- * the process, and memory holds a few blocks.
+ * a file that is looked at is inflated once, into a file without a name in svc's tmp directory. A search reads it as it
+ * grows. It is kept for a minute after its last use: paging through it costs what paging through a plain file costs.
+ * Nothing of it survives the process, and memory holds a few blocks.
  */
 import { createReadStream } from 'node:fs'
 import { open, unlink, type FileHandle } from 'node:fs/promises'
@@ -10,25 +10,28 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import { Refusal } from '../base/refusal.js'
+import type { Reached } from './contents.js'
 import type { OpenedLog } from './open.js'
 
-/** The inflated contents; the handle stays the cache's own. */
+/** The inflated contents, from their first byte on; the handle stays the cache's own. */
 export interface Inflated {
   handle: FileHandle
-  size: number
+  /** Resolves once `wanted` bytes are inflated, or all. Refuses: 413 `inflates_too_large`, 400 `broken_gzip`. */
+  reach(wanted: number): Promise<Reached>
   release(): void
 }
 
 export interface InflatedFiles {
-  /** Refuses: 413 `inflates_too_large`, 400 `broken_gzip`. An abort rejects; the last one to go stops the work. */
-  acquire(log: OpenedLog, signal: AbortSignal): Promise<Inflated>
+  /** What nobody uses any more is inflated on for a minute, as it is kept for one: whoever found something opens it. */
+  acquire(log: OpenedLog): Promise<Inflated>
   close(): Promise<void>
 }
 
 interface Entry {
   /** Of what it was made: a file that has changed is inflated anew. */
   key: string
-  ready: Promise<{ handle: FileHandle; size: number }>
+  handle: Promise<FileHandle>
+  growth: Growth
   users: number
   giveUp: AbortController
   idle: NodeJS.Timeout | undefined
@@ -47,9 +50,13 @@ export function createInflatedFiles(
 
   function begin(key: string, log: OpenedLog): Entry {
     const giveUp = new AbortController()
-    const name = join(tmp, `inflated-${process.pid}-${made++}`)
-    const entry: Entry = { key, ready: inflate(log, { name, maxBytes, signal: giveUp.signal }), users: 0, giveUp, idle: undefined }
-    entry.ready.catch(() => { if (entries.get(key) === entry) entries.delete(key) })
+    const handle = createNameless(join(tmp, `inflated-${process.pid}-${made++}`))
+    const growth = createGrowth(grown => inflate(log, handle, { maxBytes, signal: giveUp.signal, grown }))
+    const entry: Entry = { key, handle, growth, users: 0, giveUp, idle: undefined }
+    growth.ended.catch(() => {
+      if (entries.get(key) === entry) entries.delete(key)
+      if (entry.users === 0) drop(entry)
+    })
     entries.set(key, entry)
     return entry
   }
@@ -57,33 +64,35 @@ export function createInflatedFiles(
   function drop(entry: Entry): void {
     clearTimeout(entry.idle)
     if (entries.get(entry.key) === entry) entries.delete(entry.key)
-    entry.giveUp.abort(new Error('Nobody waits for the inflated file any more'))
-    entry.ready.then(({ handle }) => handle.close()).catch(() => {})
+    entry.giveUp.abort(new Error('Nobody needs the inflated file any more'))
+    entry.growth.ended.catch(() => {}).then(() => entry.handle).then(handle => handle.close()).catch(() => {})
   }
 
-  function release(entry: Entry, isReady: boolean): void {
+  function release(entry: Entry): void {
     entry.users--
     if (entry.users > 0) return
-    if (!isReady) return drop(entry)
+    // It has failed, or its log has changed meanwhile.
+    if (entries.get(entry.key) !== entry) return drop(entry)
     entry.idle = setTimeout(drop, keptMs, entry)
     entry.idle.unref()
     // Last used is last in the map.
-    if (entries.delete(entry.key)) entries.set(entry.key, entry)
+    entries.delete(entry.key)
+    entries.set(entry.key, entry)
     const idle = [...entries.values()].filter(({ users }) => users === 0)
     for (const oldest of idle.slice(0, -maxIdle)) drop(oldest)
   }
 
   return {
-    async acquire(log, signal) {
+    async acquire(log) {
       const key = `${log.identity} ${log.size} ${log.mtimeMs}`
       const entry = entries.get(key) ?? begin(key, log)
       clearTimeout(entry.idle)
       entry.users++
       try {
-        const { handle, size } = await unlessAborted(entry.ready, signal)
-        return { handle, size, release: once(() => release(entry, true)) }
+        const handle = await entry.handle
+        return { handle, reach: entry.growth.reach, release: once(() => release(entry)) }
       } catch (error) {
-        release(entry, false)
+        release(entry)
         throw error
       }
     },
@@ -93,30 +102,64 @@ export function createInflatedFiles(
   }
 }
 
-async function inflate(
-  log: OpenedLog, { name, maxBytes, signal }: { name: string; maxBytes: number; signal: AbortSignal }
-): Promise<{ handle: FileHandle; size: number }> {
-  // The log's own handle may be closed before this is done.
-  const source = await open(log.path, 'r')
-  try {
-    const handle = await open(name, 'wx+', 0o600)
-    try {
-      // Windows keeps the name until the handle is closed.
-      await unlink(name).catch(() => {})
-      const size = await fill(handle, source, { maxBytes, signal })
-      return { handle, size }
-    } catch (error) {
-      await handle.close()
-      throw explain(error as NodeJS.ErrnoException, log.path)
-    }
-  } finally {
-    await source.close()
+interface Growth {
+  reach(wanted: number): Promise<Reached>
+  ended: Promise<void>
+}
+
+/** Something that grows, told by `work`, and those who wait for it to have grown. */
+function createGrowth(work: (grown: (size: number) => void) => Promise<void>): Growth {
+  const waiting: Array<() => void> = []
+  const wake = (): void => { for (const resolve of waiting.splice(0)) resolve() }
+  let size = 0
+  let isWhole = false
+  let failure: unknown
+  const ended = work(now => {
+    size = now
+    wake()
+  })
+  ended.then(() => { isWhole = true }, error => { failure = error }).finally(wake)
+  return {
+    async reach(wanted) {
+      for (;;) {
+        if (isWhole || size >= wanted) return { size, isWhole }
+        if (failure !== undefined) throw failure
+        await new Promise<void>(resolve => { waiting.push(resolve) })
+      }
+    },
+    ended
   }
 }
 
-async function fill(
-  handle: FileHandle, source: FileHandle, { maxBytes, signal }: { maxBytes: number; signal: AbortSignal }
-): Promise<number> {
+async function createNameless(name: string): Promise<FileHandle> {
+  const handle = await open(name, 'wx+', 0o600)
+  // Windows keeps the name until the handle is closed.
+  await unlink(name).catch(() => {})
+  return handle
+}
+
+interface Inflating {
+  maxBytes: number
+  signal: AbortSignal
+  grown(size: number): void
+}
+
+async function inflate(log: OpenedLog, target: Promise<FileHandle>, inflating: Inflating): Promise<void> {
+  try {
+    const handle = await target
+    // The log's own handle may be closed before this is done.
+    const source = await open(log.path, 'r')
+    try {
+      await fill(handle, source, inflating)
+    } finally {
+      await source.close()
+    }
+  } catch (error) {
+    throw explain(error as NodeJS.ErrnoException, log.path)
+  }
+}
+
+async function fill(handle: FileHandle, source: FileHandle, { maxBytes, signal, grown }: Inflating): Promise<void> {
   let size = 0
   const input = createReadStream('', { fd: source, autoClose: false, start: 0, highWaterMark: 256 * 1024 })
   await pipeline(input, createGunzip({ chunkSize: 256 * 1024 }), async chunks => {
@@ -126,9 +169,9 @@ async function fill(
         at += (await handle.write(chunk, at, chunk.length - at, size + at)).bytesWritten
       }
       size += chunk.length
+      grown(size)
     }
   }, { signal })
-  return size
 }
 
 function explain(error: NodeJS.ErrnoException, path: string): Error {
@@ -142,22 +185,6 @@ function explain(error: NodeJS.ErrnoException, path: string): Error {
     return new Refusal('unavailable', 'no_space', `"${path}" cannot be inflated: svc's disk is full`, { cause: error })
   }
   return error
-}
-
-async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted()
-  let onAbort = (): void => {}
-  try {
-    return await Promise.race([
-      work,
-      new Promise<never>((_, reject) => {
-        onAbort = () => reject(signal.reason as Error)
-        signal.addEventListener('abort', onAbort)
-      })
-    ])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-  }
 }
 
 function once(work: () => void): () => void {

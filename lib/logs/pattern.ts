@@ -7,6 +7,9 @@
  * its line once more all the same.
  *
  * A text that every match must contain is found on the way: where it does not occur, the expression need not be run.
+ *
+ * Most expressions can be run over bytes as they are, each taken for a character (latin1), which saves the decoding: those
+ * that ask nothing of a character outside of ASCII but that it is there. They may hit more lines than they should.
  */
 import { invalid } from '../base/refusal.js'
 
@@ -25,6 +28,8 @@ export interface Pattern {
   /** The expression for a block, and for one line. */
   source: string
   flags: string
+  /** The expression for the bytes of a block: no line that hits is missed. null: there is none. */
+  bytewise: string | null
 }
 
 /** Characters of a query. */
@@ -41,16 +46,30 @@ export function compilePattern({ q, isRegex, ignoresCase }: PatternQuery): Patte
   const isUnicode = /\\[pPu]\{|[\ud800-\udbff]/.test(q)
   const flags = `${ignoresCase ? 'mi' : 'm'}${isUnicode ? 'u' : ''}`
   check(q, flags)
-  const { source, literal, isLiteral } = rewrite(q, flags)
+  const { source, bytewise, literal, isLiteral } = rewrite(q, flags)
   // With both flags a letter may stand for one outside of ASCII (the sign of Kelvin is a k): no text is certain.
-  const isCertain = !ignoresCase || (isAscii(literal) && !isUnicode)
-  return { source, flags, ignoresCase, literal: isCertain ? literal : '', isLiteral: isLiteral && isCertain }
+  const isCertain = !ignoresCase || (isCaseSimple(literal) && !isUnicode)
+  return { source, flags, bytewise, ignoresCase, literal: isCertain ? literal : '', isLiteral: isLiteral && isCertain }
 }
 
 function ofLiteral(q: string, ignoresCase: boolean): Pattern {
-  const source = q.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
-  const isCertain = !ignoresCase || isAscii(q)
-  return { source, flags: ignoresCase ? 'mi' : 'm', ignoresCase, literal: isCertain ? q : '', isLiteral: isCertain }
+  const isCertain = !ignoresCase || isCaseSimple(q)
+  return {
+    source: escaped(q),
+    flags: ignoresCase ? 'mi' : 'm',
+    bytewise: isCertain ? escaped(bytesAsText(q)) : null,
+    ignoresCase,
+    literal: isCertain ? q : '',
+    isLiteral: isCertain
+  }
+}
+
+function escaped(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
+}
+
+function bytesAsText(text: string): string {
+  return Buffer.from(text).toString('latin1')
 }
 
 function check(q: string, flags: string): void {
@@ -62,8 +81,9 @@ function check(q: string, flags: string): void {
   }
 }
 
-function isAscii(text: string): boolean {
-  return /^[\0-\x7f]*$/.test(text)
+/** Whether only letters of ASCII have two cases: ASCII, Chinese, Japanese, Korean. */
+function isCaseSimple(text: string): boolean {
+  return /^[\0-\x7f\u2e80-\ua4cf\uac00-\ud7a3]*$/.test(text)
 }
 
 /** One piece of an expression as it was read. */
@@ -73,18 +93,48 @@ interface Token {
   text: string
   /** What a `character` matches; of a `quantifier`: whether it lets its atom be absent. */
   means: string
+  /** Of an atom: which characters it matches. Only those of ASCII, all others as well, or it is not known. */
+  breadth?: 'ascii' | 'open' | 'unknown'
 }
 
 const tokens = /\\(?:u\{[^}]*\}|u[\da-fA-F]{4}|x[\da-fA-F]{2}|c[A-Za-z]|[pP]\{[^}]*\}|k<[^>]*>|\d+|[^])|\[(?:\\[^]|[^\]\\])*\]|\((?:\?(?:[:=!]|<[=!]|<[^>]*>|[a-z-]*:))?|[*+?]\??|\{\d+(?:,\d*)?\}\??|[^]/gu
 
-function rewrite(q: string, flags: string): { source: string; literal: string; isLiteral: boolean } {
-  const read = [...q.matchAll(tokens)].map(([text]) => tokenOf(text, flags))
-  return { source: read.map(({ text }) => text).join(''), ...requiredLiteral(read) }
+function rewrite(
+  q: string, flags: string
+): { source: string; bytewise: string | null; literal: string; isLiteral: boolean } {
+  const read = withoutLead([...q.matchAll(tokens)].map(([text]) => tokenOf(text, flags)))
+  return { source: read.map(({ text }) => text).join(''), bytewise: bytewiseOf(read, flags), ...requiredLiteral(read) }
+}
+
+/**
+ * What may be repeated at the start of an expression decides nothing (`.*x` hits where `x` does, `.+x` where `.x` does), but
+ * would be tried from each place of a line to its end.
+ */
+function withoutLead(read: Token[]): Token[] {
+  const [first, second, ...rest] = read
+  if (first === undefined || (first.kind !== 'atom' && first.kind !== 'character') || /^\\(k|\d)/.test(first.text)) return read
+  if (second?.text.startsWith('*')) return withoutLead(rest)
+  return second?.text.startsWith('+') ? [first, ...rest] : read
+}
+
+/** Runs over bytes: a character outside of ASCII is several there. A look-around would turn hits too many into too few. */
+function bytewiseOf(read: Token[], flags: string): string | null {
+  if (flags.includes('u')) return null
+  let source = ''
+  for (const [index, { kind, text, means, breadth }] of read.entries()) {
+    if (kind === 'open' && /^\(\?(?!:|<[^=!])/.test(text)) return null
+    const isRepeated = /^[*+]/.test(read[index + 1]?.text ?? '') && read[index + 1]?.kind === 'quantifier'
+    if (kind === 'atom' && breadth !== 'ascii' && !(breadth === 'open' && isRepeated)) return null
+    const isOutside = kind === 'character' && /[^\0-\x7f]/.test(means)
+    if (isOutside && flags.includes('i') && !isCaseSimple(means)) return null
+    source += isOutside ? `(?:${bytesAsText(means)})` : text
+  }
+  return source
 }
 
 function tokenOf(text: string, flags: string): Token {
-  const atom = (rewritten: string): Token => ({ kind: 'atom', text: rewritten, means: '' })
-  if (text.startsWith('[') && text.length > 1) return atom(classWithoutNewline(text, flags))
+  const atom = (rewritten: string, breadth: Token['breadth']): Token => ({ kind: 'atom', text: rewritten, means: '', breadth })
+  if (text.startsWith('[') && text.length > 1) return atom(classWithoutNewline(text, flags), breadthOfClass(text))
   if (text.startsWith('\\') && text.length > 1) return escapeToken(text, flags)
   if (text.startsWith('(')) return { kind: 'open', text, means: '' }
   switch (text[0]) {
@@ -92,9 +142,9 @@ function tokenOf(text: string, flags: string): Token {
     case '|': return { kind: 'or', text, means: '' }
     case '^':
     case '$': return { kind: 'assertion', text, means: '' }
-    case '.': return atom(text)
+    case '.': return atom(text, 'open')
     case '\r':
-    case '\n': return atom('[]')
+    case '\n': return atom('[]', 'ascii')
     case '*':
     case '?': return { kind: 'quantifier', text, means: 'optional' }
     case '+': return { kind: 'quantifier', text, means: '' }
@@ -109,12 +159,19 @@ const withoutNewline: Record<string, string> = { '\\s': '[^\\S\\r\\n]', '\\W': '
 function escapeToken(text: string, flags: string): Token {
   if (/^\\[bB]/.test(text)) return { kind: 'assertion', text, means: '' }
   const plain = withoutNewline[text]
-  if (plain !== undefined) return { kind: 'atom', text: plain, means: '' }
+  // A byte may be one of the spaces outside of ASCII, though its character is none.
+  if (plain !== undefined) return { kind: 'atom', text: plain, means: '', breadth: text === '\\s' ? 'unknown' : 'open' }
+  if (text === '\\d' || text === '\\w') return { kind: 'atom', text, means: '', breadth: 'ascii' }
   // An escaped sign is itself.
   if (/^\\[^a-zA-Z0-9]/.test(text)) return { kind: 'character', text, means: text.slice(1) }
   if (text === '\\t') return { kind: 'character', text, means: '\t' }
-  if (/^\\(k|\d)/.test(text)) return { kind: 'atom', text, means: '' }
-  return { kind: 'atom', text: guarded(text, flags), means: '' }
+  if (/^\\(k|\d)/.test(text)) return { kind: 'atom', text, means: '', breadth: 'unknown' }
+  return { kind: 'atom', text: guarded(text, flags), means: '', breadth: 'unknown' }
+}
+
+function breadthOfClass(text: string): Token['breadth'] {
+  if (!/^\[(?:[^\\\x80-\uffff]|\\[dwt]|\\[^a-zA-Z0-9\x80-\uffff])*\]$/.test(text)) return 'unknown'
+  return text.startsWith('[^') ? 'open' : 'ascii'
 }
 
 function classWithoutNewline(text: string, flags: string): string {

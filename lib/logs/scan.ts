@@ -1,11 +1,12 @@
 /*
  * Finding hits in a block of whole lines. Three ways, from the fastest to the most general (bench/search):
  *
- *   bytes    the text is looked for with `Buffer.indexOf`, from its rarest byte on, which decides how often memchr stops
+ *   bytes    the text is looked for with `Buffer.indexOf` (needle.ts)
  *   filter   the same for a text that every hit must contain; the expression runs on the lines where it occurs
- *   whole    the expression runs once over the whole block: as latin1 where that is the same (ASCII), else as UTF-8
+ *   whole    the expression runs once over the whole block: over its bytes where that does, else over what they mean
  */
 import * as buffer from 'node:buffer'
+import { createNeedle, type Needle } from './needle.js'
 import type { Pattern } from './pattern.js'
 import { lineText, newline } from './text.js'
 
@@ -20,17 +21,20 @@ export interface Scanner {
 /** Where the text occurs more often than this, running the expression on single lines costs more than on the block. */
 const denseBytes = 200
 const minCandidates = 200
-/** Decoded at once: from a megabyte on, Node keeps a text outside of the heap, and lets go of it late. measured: bench/search */
-const textBytes = 256 * 1024
-/** Looked at to learn which byte is rare. */
-const sampleBytes = 16 * 1024
+/**
+ * Decoded at once, to twice as much. A text of 128 KiB is too large for V8's young generation: its pages are taken from
+ * the system and given back each time, and decoding costs seven times as much. measured: bench/search
+ */
+const textBytes = 32 * 1024
+/** Looked at to learn which bytes are rare. */
+const sampleBytes = 64 * 1024
 
 export function createScanner(pattern: Pattern): Scanner {
-  const { source, flags, literal, isLiteral, ignoresCase } = pattern
+  const { source, flags, bytewise, literal, isLiteral, ignoresCase } = pattern
   const inLine = new RegExp(source, flags)
-  const inBlock = new RegExp(source, `${flags}g`)
-  const needle = Buffer.from(literal)
-  let run: { bytes: Buffer; offset: number } | undefined
+  const inBlock = new RegExp(bytewise ?? source, `${flags}g`)
+  /** Null: there is none that is worth it. */
+  let needle: Needle | null | undefined
   let candidates = 0
   let filteredBytes = 0
   let isDense = false
@@ -43,25 +47,16 @@ export function createScanner(pattern: Pattern): Scanner {
     return match.index === 0 ? 0 : Buffer.byteLength(line.slice(0, match.index))
   }
 
-  function scanBytes(bytes: Buffer, onHit: OnHit): void {
-    run ??= rarestRun(needle, bytes.subarray(0, sampleBytes))
-    const { bytes: rare, offset } = run
+  function scanBytes(bytes: Buffer, { finder }: Needle, onHit: OnHit): void {
+    const find = finder(bytes)
     filteredBytes += bytes.length
-    for (let at = 0; ;) {
-      const found = bytes.indexOf(rare, at + offset)
-      if (found === -1) return
-      const start = found - offset
-      if (start + needle.length > bytes.length) return
-      if (offset > 0 && bytes.compare(needle, 0, needle.length, start, start + needle.length) !== 0) {
-        at = start + 1
-        continue
-      }
+    for (let start = find(0); start !== -1;) {
       const lineStart = start === 0 ? 0 : bytes.lastIndexOf(newline, start - 1) + 1
       const lineEnd = endOfLine(bytes, start)
       candidates++
       const match = isLiteral ? start - lineStart : matchIn(bytes, lineStart, lineEnd)
       if (match !== -1 && !onHit(lineStart, lineEnd, lineStart + match)) return
-      at = lineEnd + 1
+      start = lineEnd + 1 < bytes.length ? find(lineEnd + 1) : -1
     }
   }
 
@@ -79,8 +74,7 @@ export function createScanner(pattern: Pattern): Scanner {
   }
 
   function scanText(bytes: Buffer, onHit: OnHit): void {
-    // A text of ASCII letters is the same in both, whatever surrounds it.
-    const isSingle = (isLiteral && ignoresCase) || (buffer.isAscii?.(bytes) ?? false)
+    const isSingle = bytewise !== null || (buffer.isAscii?.(bytes) ?? false)
     const text = isSingle ? bytes.toString('latin1') : bytes.toString('utf8')
     const place = isSingle ? null : createPlaces(bytes, text)
     inBlock.lastIndex = 0
@@ -89,7 +83,7 @@ export function createScanner(pattern: Pattern): Scanner {
       const [lineStart, lineEnd] = place === null
         ? [match.index === 0 ? 0 : text.lastIndexOf('\n', match.index - 1) + 1, endOfLine(bytes, match.index)]
         : place(match.index)
-      const matched = isLiteral ? match.index - lineStart : matchIn(bytes, lineStart, lineEnd)
+      const matched = matchIn(bytes, lineStart, lineEnd)
       if (matched !== -1 && !onHit(lineStart, lineEnd, lineStart + matched)) return
       const next = text.indexOf('\n', match.index)
       if (next === -1 || next + 1 >= text.length) return
@@ -100,9 +94,11 @@ export function createScanner(pattern: Pattern): Scanner {
   return {
     scan(bytes, onHit) {
       if (bytes.length === 0) return
-      const mayFilter = literal !== '' && !ignoresCase && !isDense
-      if (!mayFilter) return scanWhole(bytes, onHit)
-      scanBytes(bytes, onHit)
+      if (needle === undefined) {
+        needle = literal === '' ? null : createNeedle(literal, ignoresCase, bytes.subarray(0, sampleBytes))
+      }
+      if (needle === null || isDense) return scanWhole(bytes, onHit)
+      scanBytes(bytes, needle, onHit)
       isDense = !isLiteral && candidates > minCandidates && filteredBytes / candidates < denseBytes
     }
   }
@@ -127,15 +123,4 @@ function createPlaces(bytes: Buffer, text: string): (index: number) => [start: n
     }
     return [byteStart, endOfLine(bytes, byteStart)]
   }
-}
-
-/** The part of a text that begins with the byte that is rarest in the sample. */
-function rarestRun(needle: Buffer, sample: Buffer): { bytes: Buffer; offset: number } {
-  const counts = new Uint32Array(256)
-  for (const byte of sample) counts[byte]!++
-  let offset = 0
-  for (let at = 1; at < needle.length; at++) {
-    if (counts[needle[at] as number]! < counts[needle[offset] as number]!) offset = at
-  }
-  return { bytes: needle.subarray(offset), offset }
 }

@@ -17,9 +17,17 @@ export interface FoundHit {
   after: string[]
 }
 
+/** The lines that begin from `from` up to `to`, at most `blockBytes` apart. */
+export interface Block {
+  from: number
+  to: number
+  /** Of the file, or of what there is of it by now: then it must reach further than `lookAheadBytes` beyond `to`. */
+  size: number
+}
+
 export interface BlockSearch {
-  /** Searches the lines that begin from `from` up to `to`, at most `blockBytes` apart; at most `maxHits` hits. */
-  search(from: number, to: number, maxHits: number): FoundHit[]
+  /** Gives each hit in its turn; false: enough. */
+  search(block: Block, onHit: (hit: FoundHit) => boolean): void
 }
 
 export const blockBytes = 1024 * 1024
@@ -33,12 +41,21 @@ const maxTextBytes = 16 * 1024
 const leadBytes = 1024
 /** Read to find the lines around a hit that lie outside of its block. */
 const maxContextBytes = 256 * 1024
+/** Nothing that lies further beyond a block is looked at. */
+export const lookAheadBytes = maxLineBytes + maxContextBytes
+
+/** One byte before the block, which tells whether a line begins with it. */
+const bufferBytes = 1 + blockBytes + maxLineBytes
+
+/** What blocks are read into, by one search after another. */
+export function createBlockBuffer(): Buffer {
+  return Buffer.allocUnsafeSlow(bufferBytes)
+}
 
 export function createBlockSearch(
-  { fd, size, scanner, context }: { fd: number; size: number; scanner: Scanner; context: number }
+  { fd, scanner, context, buffer }: { fd: number; scanner: Scanner; context: number; buffer: Buffer }
 ): BlockSearch {
-  // One byte before the block, which tells whether a line begins with it.
-  const buffer = Buffer.allocUnsafeSlow(1 + blockBytes + maxLineBytes)
+  let size = 0
   let base = 0
   let filled = 0
 
@@ -131,23 +148,21 @@ export function createBlockSearch(
   }
 
   return {
-    search(from, to, maxHits) {
+    search({ from, to, size: known }, onHit) {
+      size = known
       const { start, end } = load(from, to)
-      const hits: FoundHit[] = []
-      if (start >= end) return hits
+      if (start >= end) return
       const bytes = buffer.subarray(start, end)
       scanner.scan(bytes, (lineStart, lineEnd, matchAt) => {
         const afterLine = start + Math.min(lineEnd + 1, bytes.length)
-        hits.push({
+        return onHit({
           offset: base + start + lineStart,
           end: base + afterLine,
           text: cutText(bytes, lineStart, lineEnd, matchAt),
           before: context === 0 ? [] : before(start + lineStart),
           after: context === 0 ? [] : after(afterLine)
         })
-        return hits.length < maxHits
       })
-      return hits
     }
   }
 }

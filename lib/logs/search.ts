@@ -1,16 +1,17 @@
 /*
  * Searching a log (§6.4): threads that share the file, this side which puts their hits in order and sends them.
  *
- * A run is some blocks. Each thread has one run, and the next one waiting, so that it never waits for us; no more are
- * given out while the client has not taken the hits of the first, which bounds what is held. An expression that does
+ * A run is some blocks. Each thread has one run, and the next one waiting, so that it waits for us only when it has found
+ * more than the client takes; no more runs are given out than may wait for their turn. An expression that does
  * not come to an end with a block within `stallMs` is stopped by ending its thread: nothing else can.
  */
-import { Worker } from 'node:worker_threads'
 import { Refusal } from '../base/refusal.js'
 import type { LogHit } from '../model/log-source.js'
-import type { Contents } from './contents.js'
+import type { ComingContents } from './contents.js'
 import { compilePattern, type Pattern, type PatternQuery } from './pattern.js'
-import { blockBytes, type FoundHit } from './search-block.js'
+import { blockBytes, lookAheadBytes, type FoundHit } from './search-block.js'
+import { createSearchGate } from './search-gate.js'
+import { createSearchThreads, type Found, type SearchThread, type SearchThreads } from './search-threads.js'
 
 export interface SearchQuery extends PatternQuery {
   /** Hits after which the search ends. */
@@ -36,7 +37,7 @@ export interface Searches {
    * there are more than `maxHits`, then `done`. Refuses: 408 `search_too_slow`, 429 `too_many_searches`.
    */
   run(
-    contents: Contents,
+    contents: Pick<ComingContents, 'handle' | 'reach'>,
     query: SearchQuery & { signal: AbortSignal },
     emit: (event: SearchEvent) => Promise<void>
   ): Promise<void>
@@ -52,43 +53,15 @@ export interface SearchLimits {
   maxMs?: number
 }
 
-/** What a thread is started with. */
-export interface ThreadData {
-  fd: number
-  size: number
-  pattern: Pattern
-  context: number
-  maxHits: number
-  /** One count of blocks begun for each thread. */
-  cells: Int32Array
-  cell: number
-}
-
-/** Thread, search these bytes. */
-export interface Run {
-  index: number
-  from: number
-  to: number
-}
-
-/** What a thread has found of a run. */
-export interface Found {
-  index: number
-  hits: FoundHit[]
-  isEnd: boolean
-}
-
 const runBytes = 4 * blockBytes
 const threadCount = 2
-/** Starting a second thread takes as long as searching this. measured: bench/search */
+/** Starting a second thread takes longer than searching this. measured: bench/search */
 const minSharedBytes = 16 * blockBytes
 /** Runs a thread has at once, and runs that may be held for their turn. */
 const runsPerThread = 2
 const maxHeldRuns = 16
 const progressMs = 500
 const lookMs = 500
-/** What is young dies at once. The old is what was found: 5,000 hits of one block, with 40 lines around each, are 50 MB. */
-const resourceLimits = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 160 }
 
 /** Refuses a query that cannot be searched for: 400 naming `q`. */
 export function checkQuery(query: SearchQuery): void {
@@ -97,16 +70,15 @@ export function checkQuery(query: SearchQuery): void {
 
 export function createSearches(limits: SearchLimits = {}): Searches {
   const { maxSearches = 3, maxWaiting = 16 } = limits
-  const gate = createGate(maxSearches, maxWaiting)
+  const gate = createSearchGate(maxSearches, maxWaiting)
+  const threads = createSearchThreads()
   const open = new Set<Search>()
 
   return {
     async run(contents, query, emit) {
       const pattern = compilePattern(query)
-      const from = Math.min(query.fromOffset, contents.size)
-      const to = Math.min(query.toOffset ?? contents.size, contents.size)
       const leave = await gate.enter(query.signal)
-      const search = new Search({ contents, query, pattern, from, to: Math.max(from, to), limits })
+      const search = new Search({ contents, query, pattern, threads, limits })
       open.add(search)
       try {
         await search.send(emit)
@@ -118,34 +90,44 @@ export function createSearches(limits: SearchLimits = {}): Searches {
     },
     async close() {
       await Promise.all([...open].map(search => search.end()))
+      await threads.close()
     }
   }
 }
 
 interface Plan {
-  contents: Contents
+  contents: Pick<ComingContents, 'handle' | 'reach'>
   query: SearchQuery & { signal: AbortSignal }
   pattern: Pattern
-  from: number
-  to: number
+  threads: SearchThreads
   limits: SearchLimits
 }
 
-interface Thread {
-  worker: Worker
-  cell: number
-  /** Given to it and not ended. */
-  runs: number
+/** A thread at work, and when it was last seen to go on; undefined: not yet, it may still be starting. */
+interface Hand {
+  thread: SearchThread
   seen: number
-  seenAtMs: number
+  seenAtMs: number | undefined
+}
+
+/** What was found of a run and not yet sent. */
+interface HeldRun {
+  found: Found[]
+  thread: SearchThread
+  isEnded: boolean
 }
 
 class Search {
   readonly #plan: Plan
-  readonly #cells = new Int32Array(new SharedArrayBuffer(threadCount * 4))
-  readonly #threads: Thread[] = []
-  readonly #found = new Map<number, { hits: FoundHit[]; isEnded: boolean }>()
-  readonly #runs: number
+  readonly #hands: Hand[] = []
+  readonly #held = new Map<number, HeldRun>()
+  readonly #from: number
+  /** The end as far as it is known: a file that is being inflated has none yet. */
+  #to: number
+  #size = 0
+  #isWhole = false
+  #isAsking = false
+  #broken: { error: unknown } | undefined
   /** The run whose hits are being sent, and the next one to be given out. */
   #first = 0
   #next = 0
@@ -153,25 +135,30 @@ class Search {
   #wake = (): void => {}
   #startedAtMs = performance.now()
   #look: NodeJS.Timeout | undefined
+  #ending: Promise<unknown> | undefined
 
   constructor(plan: Plan) {
     this.#plan = plan
-    this.#runs = Math.ceil((plan.to - plan.from) / runBytes)
+    this.#from = plan.query.fromOffset
+    this.#to = plan.query.toOffset ?? Infinity
   }
 
   async send(emit: (event: SearchEvent) => Promise<void>): Promise<void> {
-    const { query: { maxHits, signal }, from, to } = this.#plan
+    const { query: { maxHits, signal } } = this.#plan
+    const from = this.#from
     signal.throwIfAborted()
     const onAbort = (): void => this.#fail(signal.reason)
     signal.addEventListener('abort', onAbort)
     try {
-      this.#start()
+      this.#look = setInterval(() => this.#checkLife(), lookMs)
       let count = 0
       let end = from
       let toldAtMs = performance.now()
-      for (; this.#first < this.#runs; this.#first++) {
+      for (; ; this.#first++) {
         this.#giveOut()
-        for await (const hit of this.#hitsOf(this.#first)) {
+        const run = await this.#runOf(this.#first)
+        if (run === null) break
+        for await (const hit of this.#hitsOf(run)) {
           if (count++ === maxHits) {
             await emit({ event: 'truncated', data: { maxHits } })
             return await emit({ event: 'done', data: { scannedBytes: end - from } })
@@ -179,87 +166,116 @@ class Search {
           end = hit.end
           await emit({ event: 'hit', data: { offset: hit.offset, text: hit.text, before: hit.before, after: hit.after } })
         }
+        this.#held.delete(this.#first)
         if (performance.now() - toldAtMs < progressMs) continue
         toldAtMs = performance.now()
-        await emit({ event: 'progress', text: `progress ${Math.min(to - from, (this.#first + 1) * runBytes)}/${to - from}` })
+        await emit({ event: 'progress', text: this.#progress() })
       }
-      await emit({ event: 'done', data: { scannedBytes: to - from } })
+      await emit({ event: 'done', data: { scannedBytes: Math.max(0, this.#to - from) } })
     } finally {
       signal.removeEventListener('abort', onAbort)
     }
   }
 
-  /** Ends the threads; the file may be closed after it. */
-  async end(): Promise<void> {
+  /** Lets go of the threads; the file may be closed after it. */
+  end(): Promise<unknown> {
     clearInterval(this.#look)
     this.#fail(new Error('The search was ended'))
-    await Promise.all(this.#threads.map(({ worker }) => worker.terminate()))
+    this.#ending ??= Promise.all(this.#hands.map(({ thread }) => thread.release()))
+    return this.#ending
   }
 
-  #start(): void {
-    const { from, to } = this.#plan
-    if (this.#runs === 0) return
-    const count = to - from >= minSharedBytes ? threadCount : 1
-    for (let cell = 0; cell < count; cell++) this.#threads.push(this.#startThread(cell))
-    this.#look = setInterval(() => this.#checkLife(), lookMs)
+  #progress(): string {
+    const done = (this.#first + 1) * runBytes
+    const all = this.#to - this.#from
+    return `progress ${Math.min(done, all)}/${Number.isFinite(all) ? all : '?'}`
   }
 
-  #startThread(cell: number): Thread {
-    const { contents, query, pattern } = this.#plan
-    const workerData: ThreadData = {
-      fd: contents.handle.fd,
-      size: contents.size,
-      pattern,
-      context: query.context,
-      maxHits: query.maxHits + 1,
-      cells: this.#cells,
-      cell
-    }
-    const worker = new Worker(new URL('./search-worker.js', import.meta.url), { workerData, resourceLimits, execArgv: [] })
-    const thread: Thread = { worker, cell, runs: 0, seen: 0, seenAtMs: performance.now() }
-    worker.on('message', (found: Found) => this.#take(thread, found))
-    worker.on('error', error => this.#fail(error))
-    return thread
-  }
-
-  #take(thread: Thread, { index, hits, isEnd }: Found): void {
-    const held = this.#found.get(index)
+  #take(found: Found): void {
+    const held = this.#held.get(found.index)
     if (held === undefined) return
-    held.hits.push(...hits)
-    held.isEnded = isEnd
-    if (isEnd) {
-      thread.runs--
-      this.#giveOut()
-    }
-    if (index === this.#first) this.#wake()
+    held.found.push(found)
+    held.isEnded = found.isEnd
+    if (found.isEnd) this.#giveOut()
+    if (found.index === this.#first) this.#wake()
   }
 
   #giveOut(): void {
-    const { from, to } = this.#plan
-    while (this.#next < this.#runs && this.#next - this.#first < maxHeldRuns) {
-      const [thread] = [...this.#threads].sort((a, b) => a.runs - b.runs)
-      if (thread === undefined || thread.runs >= runsPerThread) return
+    while (this.#failure === undefined && this.#next - this.#first < maxHeldRuns) {
+      const from = this.#from + this.#next * runBytes
+      if (from >= this.#to) return
+      const to = Math.min(this.#to, from + runBytes)
+      // More than is looked at: then the end of what there is cannot be taken for the end of the file.
+      if (!this.#isWhole && this.#size <= to + lookAheadBytes) return this.#ask(to + lookAheadBytes + 1)
+      const hand = this.#freeHand()
+      if (hand === undefined) return
       const index = this.#next++
-      const start = from + index * runBytes
-      this.#found.set(index, { hits: [], isEnded: false })
-      if (thread.runs++ === 0) thread.seenAtMs = performance.now()
-      thread.worker.postMessage({ index, from: start, to: Math.min(to, start + runBytes) } satisfies Run)
+      this.#held.set(index, { found: [], thread: hand.thread, isEnded: false })
+      hand.thread.search({ index, from, to, size: this.#size })
     }
   }
 
-  async *#hitsOf(index: number): AsyncGenerator<FoundHit> {
-    const held = this.#found.get(index)
-    if (held === undefined) throw new Error(`Run ${index} was never given out`)
+  /** Waits for more of the file, and goes on then. What comes before its end is searched, however it ends. */
+  #ask(wanted: number): void {
+    if (this.#isAsking) return
+    this.#isAsking = true
+    this.#plan.contents.reach(wanted).then(({ size, isWhole }) => {
+      this.#isAsking = false
+      this.#size = size
+      this.#isWhole = isWhole
+      if (isWhole) this.#to = Math.min(this.#to, size)
+      this.#giveOut()
+      this.#wake()
+    }, error => {
+      this.#broken = { error }
+      this.#wake()
+    })
+  }
+
+  /** The thread with the least to do, unless all have enough. */
+  #freeHand(): Hand | undefined {
+    const least = [...this.#hands].sort((a, b) => a.thread.runs - b.thread.runs)[0]
+    if (least?.thread.runs === 0) return least
+    const count = this.#isWhole && this.#to - this.#from >= minSharedBytes ? threadCount : 1
+    if (this.#hands.length < count) return this.#takeHand()
+    return least !== undefined && least.thread.runs < runsPerThread ? least : undefined
+  }
+
+  #takeHand(): Hand {
+    const { contents, query, pattern, threads } = this.#plan
+    const plan = { fd: contents.handle.fd, pattern, context: query.context, maxHits: query.maxHits + 1 }
+    const thread = threads.take(plan, { found: found => this.#take(found), error: error => this.#fail(error) })
+    const hand: Hand = { thread, seen: thread.signs, seenAtMs: undefined }
+    this.#hands.push(hand)
+    return hand
+  }
+
+  /** A run once it was given out; null: the file has no such run. */
+  async #runOf(index: number): Promise<HeldRun | null> {
     for (;;) {
-      while (held.hits.length > 0) {
-        const hits = held.hits.splice(0)
-        for (const hit of hits) yield hit
+      if (this.#failure !== undefined) throw this.#failure
+      const held = this.#held.get(index)
+      if (held !== undefined) return held
+      if (this.#broken !== undefined) throw this.#broken.error
+      if (this.#from + index * runBytes >= this.#to) return null
+      await this.#woken()
+    }
+  }
+
+  async *#hitsOf(held: HeldRun): AsyncGenerator<FoundHit> {
+    for (;;) {
+      for (let found = held.found.shift(); found !== undefined; found = held.found.shift()) {
+        for (const hit of found.hits) yield hit
+        held.thread.sent(found)
       }
       if (this.#failure !== undefined) throw this.#failure
-      if (held.isEnded) break
-      await new Promise<void>(resolve => { this.#wake = resolve })
+      if (held.isEnded) return
+      await this.#woken()
     }
-    this.#found.delete(index)
+  }
+
+  #woken(): Promise<void> {
+    return new Promise(resolve => { this.#wake = resolve })
   }
 
   #fail(reason: unknown): void {
@@ -270,12 +286,14 @@ class Search {
   #checkLife(): void {
     const { stallMs = 3_000, maxMs = 10 * 60_000 } = this.#plan.limits
     const now = performance.now()
-    for (const thread of this.#threads) {
-      const seen = Atomics.load(this.#cells, thread.cell)
-      if (seen !== thread.seen || thread.runs === 0) {
-        thread.seen = seen
-        thread.seenAtMs = now
-      } else if (now - thread.seenAtMs > stallMs) {
+    for (const hand of this.#hands) {
+      const { runs, signs } = hand.thread
+      if (signs !== hand.seen) {
+        hand.seen = signs
+        hand.seenAtMs = now
+      } else if (runs === 0) {
+        hand.seenAtMs = undefined
+      } else if (hand.seenAtMs !== undefined && now - hand.seenAtMs > stallMs) {
         this.#fail(tooSlow('the expression takes too long on one part of the file; one that is simpler may do'))
       }
     }
@@ -285,43 +303,4 @@ class Search {
 
 function tooSlow(reason: string): Refusal {
   return new Refusal('timed_out', 'search_too_slow', `The search was stopped: ${reason}`)
-}
-
-/** Lets some in at a time; the others wait in the order in which they came. */
-function createGate(places: number, maxWaiting: number): { enter(signal: AbortSignal): Promise<() => void> } {
-  const waiting: Array<() => void> = []
-  let free = places
-
-  const leave = (): void => {
-    const next = waiting.shift()
-    if (next === undefined) free++
-    else next()
-  }
-
-  return {
-    async enter(signal) {
-      signal.throwIfAborted()
-      if (free > 0) {
-        free--
-        return leave
-      }
-      if (waiting.length >= maxWaiting) {
-        const sentence = 'The search cannot begin: too many others wait already; try again in a moment'
-        throw new Refusal('too_many', 'too_many_searches', sentence, { retryAfterSeconds: 5 })
-      }
-      await new Promise<void>((resolve, reject) => {
-        const enter = (): void => {
-          signal.removeEventListener('abort', giveUp)
-          resolve()
-        }
-        const giveUp = (): void => {
-          waiting.splice(waiting.indexOf(enter), 1)
-          reject(signal.reason as Error)
-        }
-        waiting.push(enter)
-        signal.addEventListener('abort', giveUp, { once: true })
-      })
-      return leave
-    }
-  }
 }

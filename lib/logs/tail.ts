@@ -2,7 +2,8 @@
  * Following a log file (§6.3), across whatever rotates it:
  *
  *   renamed            the old file is read to its end, and watched for a while longer, because its writer may not know yet
- *   truncated          known by its size, or by what stands before the place that was reached (generation.ts)
+ *   truncated          known by its size, or by what stands before the place that was reached (generation.ts); where it
+ *                      was copied before (`copytruncate`), the copy is read to its end (copied.ts)
  *   deleted, made anew the old one stays open, so that its inode is not used again for the new one
  *   missing, denied    an `error` event says so once; the stream goes on when the file is there
  *
@@ -12,6 +13,7 @@
 import type { Clock } from '../base/clock.js'
 import { Refusal } from '../base/refusal.js'
 import { contentsOf, readAt } from './contents.js'
+import { findCopy } from './copied.js'
 import { createGeneration, type Generation } from './generation.js'
 import type { InflatedFiles } from './inflated.js'
 import { identityAt, type OpenedLog, type OpenLog } from './open.js'
@@ -131,9 +133,21 @@ class Tail {
     if (next === null) return
     const old = this.#current
     this.#take(next)
-    await this.#sendLines(old?.rest() ?? [])
-    await old?.release()
+    if (old !== null) await this.#finishTruncated(old)
     await this.#showRotated(next)
+  }
+
+  async #finishTruncated(old: Generation): Promise<void> {
+    try {
+      const copy = await findCopy(this.#needs, this.#options.filePath, old, this.#options.signal)
+      if (copy !== null) {
+        await old.moveTo(copy)
+        await this.#readOn(old)
+      }
+      await this.#sendLines(old.rest())
+    } finally {
+      await old.release()
+    }
   }
 
   /** Another file has the name now. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.js'
 import type { LogSource, LogSourceMeta, LogWindow } from '../model/log-source.js'
-import { contentsOf } from './contents.js'
+import { contentsComing, contentsOf } from './contents.js'
 import type { InflatedFiles } from './inflated.js'
 import type { OpenLog } from './open.js'
 import type { SearchEvent, SearchQuery, Searches } from './search.js'
@@ -73,7 +73,7 @@ export function createLogViewer(needs: Needs): LogViewer {
     follow: ({ filePath }, options, emit) => followLog(needs, { filePath, ...options }, emit),
 
     async search({ filePath }, query, emit) {
-      const contents = await contentsOf(await openLog(filePath), inflated, query.signal)
+      const contents = await contentsComing(await openLog(filePath), inflated)
       try {
         await searches.run(contents, query, emit)
       } finally {

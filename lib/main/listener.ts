@@ -1,10 +1,8 @@
-import { existsSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
-import { apiRoutes } from '../api/routes.js'
+import { probeRow } from '../api/probe.js'
+import type { Auth, Caller } from '../auth/bearer.js'
 import { createHttpServer } from '../http/server.js'
 import type { HttpServer, ServerEvent } from '../http/server.js'
-import { createStatic } from '../http/static.js'
-import type { Services } from './services.js'
+import type { Front } from './front.js'
 
 interface ListenerOptions {
   /** As `normaliseBase` gives it. */
@@ -12,16 +10,15 @@ interface ListenerOptions {
   log(message: string, error?: unknown): void
 }
 
-/** The HTTP server of the whole program: the API, and the panel where it was built. */
-export function createListener({ api, bearer, settings }: Services, { base, log }: ListenerOptions): HttpServer {
-  const panel = fileURLToPath(new URL('../../www/', import.meta.url))
-  return createHttpServer({
-    routes: apiRoutes(api),
+/** The HTTP server of the whole program. It answers health; everything else when it is given the table (table.ts). */
+export function createListener({ probe, bearer, settings }: Front, { base, log }: ListenerOptions): HttpServer<Auth, Caller> {
+  return createHttpServer<Auth, Caller>({
+    routes: [probeRow(probe)],
+    isPartial: true,
     base,
     authorize: (route, facts) => bearer.authorise(route.auth, facts),
     trustedProxies: () => settings.list('trusted_proxies'),
-    log: event => logFailure(event, log),
-    ...(existsSync(panel) ? { fallback: createStatic(panel, { base, except: ['/api'] }) } : {})
+    log: event => logFailure(event, log)
   })
 }
 

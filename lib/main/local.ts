@@ -5,9 +5,12 @@ import { ensureHome } from '../config/home.js'
 import type { Environment, Home } from '../config/home.js'
 import { openStore } from '../store/database.js'
 import { ownDirectory } from '../store/owner.js'
+import { readVersion } from '../config/version.js'
+import { createFront } from './front.js'
+import type { World } from './front.js'
 import { createListener } from './listener.js'
 import { createServices } from './services.js'
-import { readVersion } from '../config/version.js'
+import { createTable } from './table.js'
 
 export interface LocalServer {
   /** The socket it answers at; nobody but this user can open it. */
@@ -37,9 +40,12 @@ export async function serveLocally(
     const log = (message: string, error?: unknown): void => warn(error instanceof Error ? `${message}: ${error.stack}` : message)
     // Callers at the socket need none, and nobody else can call.
     const admin = await openAdminToken({ home, ids, override: ids.token() })
-    const services = createServices({ store, home, clock, ids, environment, version: readVersion(), log }, admin)
+    const world: World = { store, home, clock, ids, environment, terminal: false, version: readVersion(), log }
+    const front = createFront(world, admin)
+    const services = createServices(world, front)
     opened.push(() => services.deployer.stop({ wait: true }))
-    const http = createListener(services, { base: '', log })
+    const http = createListener(front, { base: '', log })
+    http.complete(createTable(services, { base: '' }))
     opened.push(() => http.close({ graceMs: replyGraceMs }))
     http.serve(owner.server)
     return { path: owner.path, stop: close }

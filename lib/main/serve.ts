@@ -9,12 +9,12 @@ import { ensureHome } from '../config/home.js'
 import type { Environment, Home } from '../config/home.js'
 import { normaliseBase } from '../http/base-path.js'
 import type { HttpServer } from '../http/server.js'
-import { sendReport } from '../notify/telemetry.js'
 import { openStore } from '../store/database.js'
 import type { Store } from '../store/database.js'
 import { ownDirectory } from '../store/owner.js'
+import { createFront } from './front.js'
+import type { World } from './front.js'
 import { createListener } from './listener.js'
-import { createServices } from './services.js'
 import type { Services } from './services.js'
 import { readVersion } from '../config/version.js'
 
@@ -37,6 +37,8 @@ export interface ServeOptions {
   /** ADMIN_TOKEN is taken from it, or from `.env.local` in `cwd`. */
   environment: Environment
   cwd: string
+  /** Whether there may be a terminal, as far as the settings permit (`--no-terminal`); default: yes. */
+  terminal?: boolean
   report: Reporter
   clock?: Clock
   ids?: Ids
@@ -63,8 +65,9 @@ const notificationGraceMs = 3000
 const deploymentGraceMs = 24 * 60 * 60_000
 
 /**
- * Takes possession of the data directory, puts right what a stopped or killed server left behind, and listens. Refuses
- * a directory or port that is in use, and a store that cannot be read; what was opened by then is closed again.
+ * Takes possession of the data directory, listens, and puts right what a stopped or killed server left behind. Until
+ * that is done, health is answered and every other request waits. Refuses a directory or port that is in use, and a
+ * store that cannot be read; what was opened by then is closed again.
  */
 export async function serve(options: ServeOptions): Promise<RunningServer> {
   const { home, report, environment } = options
@@ -80,15 +83,22 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const adminToken = await openOverridableToken(options, ids)
     const log = (message: string, error?: unknown): void => report.warn(describe(message, error))
     const version = readVersion()
-    const services = createServices({ store, home, clock, ids, environment, version, log }, adminToken)
-    opened.push(() => services.webhook.stop({ graceMs: notificationGraceMs }))
-    await services.deployer.recover()
-    opened.push(() => services.deployer.stop({ wait: false }))
-    const http = createListener(services, { base, log })
+    const world: World = { store, home, clock, ids, environment, terminal: options.terminal ?? true, version, log }
+    const front = createFront(world, adminToken)
+    const http = createListener(front, { base, log })
+    opened.push(() => http.close({ graceMs: 0 }))
     const { host, port } = await http.listen({ host: options.host ?? defaultHost, port: options.port ?? defaultPort })
     http.serve(owner.server)
     const url = `http://${urlHost(host)}:${port}${base}`
-    announce(report, { url, host, token: adminToken.current(), isSupervised: Boolean(environment['SVC_SUPERVISED']) })
+    const isSupervised = Boolean(environment['SVC_SUPERVISED'])
+    announce(report, { url, host, token: adminToken.current(), isSupervised, directory: home.directory })
+    const { createServices, createTable, sendReport } = await loadRest()
+    const services = createServices(world, front)
+    opened.push(() => services.webhook.stop({ graceMs: notificationGraceMs }))
+    await services.deployer.recover()
+    opened.push(() => services.deployer.stop({ wait: false }))
+    opened.push(() => services.terminals.stop())
+    http.complete(createTable(services, { base }))
     const telemetry = new AbortController()
     void sendReport({ event: 'svc.serve.startup', home, environment, version, clock, signal: telemetry.signal })
     return { url, adminToken, services, stop: createStop({ http, services, store, owner, telemetry }) }
@@ -98,9 +108,22 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   }
 }
 
+/**
+ * Two thirds of the program's modules, half of what a start takes: nobody waits for them before the server listens
+ * (test/bench/start). Loaded then, and not on first use: an update may replace the files while the server runs.
+ */
+async function loadRest() {
+  const [services, table, telemetry] = await Promise.all([
+    import('./services.js'),
+    import('./table.js'),
+    import('../notify/telemetry.js')
+  ])
+  return { ...services, ...table, ...telemetry }
+}
+
 /** Closes in the reverse order of opening, once, however often it is asked to. */
 function createStop(running: {
-  http: HttpServer
+  http: Pick<HttpServer, 'close'>
   services: Services
   store: Store
   owner: { release(): Promise<void> }
@@ -111,10 +134,12 @@ function createStop(running: {
 
   async function stop(wait: boolean): Promise<void> {
     telemetry.abort()
+    // Before the connections are closed: what a shell's user sees is why.
+    const shells = services.terminals.stop()
     const replies = http.close({ graceMs: deploymentGraceMs })
     await services.deployer.stop({ wait })
     await Promise.all([http.close({ graceMs: replyGraceMs }), services.webhook.stop({ graceMs: notificationGraceMs })])
-    await replies
+    await Promise.all([replies, shells])
     await services.logViewer.close()
     await store.close()
     await owner.release()
@@ -138,11 +163,14 @@ interface Announcement {
   token: string
   /** What is printed then goes to a log, where the token has no business: whoever started it has printed it. */
   isSupervised: boolean
+  /** Of the data. */
+  directory: string
 }
 
-function announce(report: Reporter, { url, host, token, isSupervised }: Announcement): void {
+function announce(report: Reporter, { url, host, token, isSupervised, directory }: Announcement): void {
   report.info(`svc listens on ${url}/`)
   if (!isSupervised) report.info(`Admin token: ${token}`)
+  report.info(`Data directory: ${directory}`)
   const weakness = weaknessOf(token)
   if (weakness !== null) report.warn(`The admin token is weak: ${weakness}`)
   if (isLoopback(host)) return

@@ -1,16 +1,7 @@
 import { realpathSync } from 'node:fs'
 import type { ApiNeeds } from '../api/routes.js'
 import { createRecords } from '../api/records.js'
-import type { AdminToken } from '../auth/admin-token.js'
-import { createAllowList } from '../auth/allow-list.js'
-import { createAudit } from '../auth/audit.js'
-import { createBearer } from '../auth/bearer.js'
-import type { Bearer } from '../auth/bearer.js'
 import { createLockout } from '../auth/lockout.js'
-import { createTickets } from '../auth/tickets.js'
-import type { Clock } from '../base/clock.js'
-import type { Ids } from '../base/ids.js'
-import type { Environment, Home } from '../config/home.js'
 import { createDeployer } from '../deploy/deployer.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { createCollector, maxOverviewDays } from '../notify/collector.js'
@@ -27,48 +18,38 @@ import type { LogViewer } from '../logs/viewer.js'
 import { createFileWatcher } from '../logs/watch.js'
 import { logKinds } from '../model/log-source.js'
 import type { LogSource } from '../model/log-source.js'
+import { createPtyLoader } from '../proc/pty.js'
 import { applyToProjects } from '../projects/bulk.js'
 import { createLabels } from '../projects/labels.js'
 import { createProjects } from '../projects/projects.js'
 import { recentScripts } from '../projects/recent-scripts.js'
-import type { Store } from '../store/database.js'
 import { listAudit } from '../store/tables/audit.js'
 import { countDeployments, findDeployment, listDeployments } from '../store/tables/deployments.js'
+import type { DeploymentFilter } from '../store/tables/deployments.js'
 import { findLogSource, insertLogSource, listLogSources, updateLogSource } from '../store/tables/log-sources.js'
-import { findProject, findProjectByToken } from '../store/tables/projects.js'
+import { findProject, listProjects } from '../store/tables/projects.js'
 import { createCpuMeter } from '../system/cpu.js'
 import { createHealth } from '../system/health.js'
 import { createPlaces } from '../system/places.js'
 import { createPm2 } from '../system/pm2.js'
 import { createResources } from '../system/resources.js'
 import { createSearch } from '../system/search.js'
-import { createSettings, settingRows } from '../system/settings.js'
-import type { Settings } from '../system/settings.js'
+import { settingRows } from '../system/settings.js'
 import { createStorage } from '../system/storage.js'
 import { createStats } from '../system/stats.js'
 import { readStatus } from '../system/status.js'
+import { createTerminals } from '../terminal/sessions.js'
+import type { Terminals } from '../terminal/sessions.js'
 import type { LogSourceTable } from '../transfer/needs.js'
 import type { LogSourceRecord } from '../transfer/package.js'
 import { createTransfer } from '../transfer/transfer.js'
-
-export interface World {
-  store: Store
-  home: Home
-  clock: Clock
-  ids: Ids
-  /** What scripts inherit, without its secrets. */
-  environment: Environment
-  version: string
-  /** What an operator should see: our own faults. */
-  log(message: string, error?: unknown): void
-}
+import type { Front, World } from './front.js'
 
 export interface Services {
-  settings: Settings
   deployer: Deployer
   webhook: Webhook
-  bearer: Bearer
   logViewer: LogViewer
+  terminals: Terminals
   /** What the API's handlers need of all of them. */
   api: ApiNeeds
 }
@@ -76,12 +57,10 @@ export interface Services {
 /** Deployments searched for scripts that ran. */
 const searchedForScripts = 200
 
-/** Builds every service; each gets what it needs of another as the small interface it declares. */
-export function createServices(world: World, admin: AdminToken): Services {
+/** Builds every service behind the front; each gets what it needs of another as the small interface it declares. */
+export function createServices(world: World, front: Front): Services {
   const { store, home, clock, ids, environment, version, log } = world
-  const startedAtMs = clock.now()
-  const audit = createAudit({ store, clock, ids, onError: error => log('An audit entry could not be kept', error) })
-  const settings = createSettings({ store, audit })
+  const { admin, audit, settings, tickets, allowList, startedAtMs } = front
   const webhook = createWebhook({ settings, audit: audit.record, clock, ids, version, log })
   const deployer = createDeployer({
     store,
@@ -95,14 +74,6 @@ export function createServices(world: World, admin: AdminToken): Services {
     log
   })
   const projects = createProjects({ store, clock, ids, audit, home: home.directory, deployments: deployer })
-  const tickets = createTickets({ clock, ids })
-  const bearer = createBearer({
-    admin,
-    tickets,
-    projectOf: token => findProjectByToken(store, token),
-    globalToken: () => settings.text('global_deploy_token'),
-    allowList: createAllowList({ allowed: () => settings.list('allowed_ips') })
-  })
   const deny = createDeny(namesOf(home.directory))
   const openLog = createOpenLog({ deny, secrets: [home.configFile, home.database] })
   const logSources = createLogSources({
@@ -114,17 +85,31 @@ export function createServices(world: World, admin: AdminToken): Services {
   const transfer = createTransfer({
     store, home, clock, ids, version, audit, settings, deployments: deployer, logSources: logSourceTable
   })
+  const deployments = {
+    list: (query: Parameters<typeof listDeployments>[1]) => listDeployments(store, query),
+    count: (query: DeploymentFilter) => countDeployments(store, query)
+  }
+  const status = () => readStatus(store, { version, uptimeMs: clock.now() - startedAtMs })
+  const stats = createStats({ store, clock })
   const records = createRecords({ findDeployment: id => findDeployment(store, id), deployer })
   const health = createHealth({ store, clock, version, startedAtMs, home })
   const disk = async () => (await health.detail()).disk
+  const terminals = createTerminals({
+    isOffered: world.terminal,
+    isEnabled: () => settings.flag('terminal_enabled'),
+    loadPty: createPtyLoader(),
+    environment,
+    audit: audit.record,
+    clock,
+    ids
+  })
   const storage = createStorage({ store, home, retention: deployer, disk, audit })
 
   return {
-    settings,
     deployer,
     webhook,
-    bearer,
     logViewer,
+    terminals,
     api: {
       auth: { admin, lockout: createLockout({ clock }), tickets, audit },
       projects: {
@@ -140,15 +125,8 @@ export function createServices(world: World, admin: AdminToken): Services {
       files: { projects },
       upload: { deployer, findProject: id => findProject(store, id), settings },
       deployments: { deployer, records },
-      logs: {
-        records,
-        deployer,
-        deployments: {
-          list: query => listDeployments(store, query),
-          count: query => countDeployments(store, query)
-        }
-      },
-      settings: { settings, webhook, status: () => readStatus(store, { version, uptimeMs: clock.now() - startedAtMs }) },
+      logs: { records, deployer, deployments },
+      settings: { settings, webhook, status },
       health: { health },
       audit: { listAudit: query => listAudit(store, query) },
       storage: { storage },
@@ -159,15 +137,18 @@ export function createServices(world: World, admin: AdminToken): Services {
         overviews: createRateLimit({ clock, perKey: 30, ofAll: 120 })
       },
 
+      overview: { status, health, stats, deployments, listProjects: () => listProjects(store) },
       system: { resources: createResources({ clock, cpu: createCpuMeter(), directory: home.directory }) },
       pm2: { pm2: createPm2({ clock, environment }), projects },
-      stats: { stats: createStats({ store, clock }), projects },
+      stats: { stats, projects },
       search: { search: createSearch({ store, settings: settingRows }) },
       fs: { places: createPlaces({ isDenied: path => deny(path) !== null }) },
 
       logSources: { sources: logSources, viewer: logViewer },
 
-      migration: { transfer, deployer, clock }
+      migration: { transfer, deployer, clock },
+
+      terminal: { terminals, projects, allowList }
     }
   }
 }

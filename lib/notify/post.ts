@@ -8,12 +8,13 @@
  */
 import * as http from 'node:http'
 import * as https from 'node:https'
+import { createLookup } from './lookup.js'
 
 export interface PostOptions {
   headers: Record<string, string>
   body: string
   limitMs: number
-  /** Nothing of it keeps the process from ending, but a look-up of the name under way: Node cannot let go of that. */
+  /** Nothing of it keeps the process from ending, but a look-up of the name under way: `signal` ends that. */
   isIdle?: boolean
   signal: AbortSignal
 }
@@ -42,9 +43,11 @@ export function post(url: URL, { headers, body, limitMs, isIdle = false, signal 
   return new Promise((resolve, reject) => {
     if (signal.aborted) return void reject(signal.reason)
     const length = String(Buffer.byteLength(body))
+    const { lookup, cancel } = createLookup()
     const request = (url.protocol === 'https:' ? https : http).request(url, {
       method: 'POST',
       agent: false,
+      lookup,
       headers: { 'content-type': 'application/json', 'content-length': length, connection: 'close', ...headers }
     })
     let answer: Posted | undefined
@@ -53,11 +56,13 @@ export function post(url: URL, { headers, body, limitMs, isIdle = false, signal 
       clearTimeout(limit)
       signal.removeEventListener('abort', abort)
       resolve(posted)
+      cancel()
       request.destroy()
     }
     const abort = (): void => {
       clearTimeout(limit)
       reject(signal.reason)
+      cancel()
       request.destroy()
     }
     const limit = setTimeout(() => end(answer ?? { outcome: 'timeout' }), limitMs)

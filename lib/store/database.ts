@@ -11,7 +11,7 @@
  * When a line cannot be written (disk full), every write that waits is refused and memory is rebuilt from the disk.
  * `state().ok` is false from then until a write succeeds. When even that fails, there is no memory to read from: reads
  * are refused, and each write first tries to rebuild it. A large svc.db that turns out to be damaged while it is in use
- * (page-check.ts) is read on, but no longer written.
+ * (page-check-thread.ts) is read on, but no longer written.
  *
  * The caller owns the directory (owner.ts): two stores on one would spoil it.
  */
@@ -23,14 +23,13 @@ import { createCheckpoints } from './checkpoint.js'
 import { realDisk } from './disk.js'
 import type { Disk } from './disk.js'
 import { createGroupCommit } from './group-commit.js'
-import { loadSqlite } from './memory.js'
 import type { Memory } from './memory.js'
-import { faultOfPagesInThread } from './page-check.js'
 import { damaged, recover } from './recovery.js'
 import { encodeLine, encodeTransaction } from './redo.js'
 import type { Call } from './redo.js'
 import { openRedoFile } from './redo-file.js'
 import { migrate } from './schema.js'
+import { loadSqlite } from './sqlite.js'
 
 export type Value = string | number | null | Uint8Array
 
@@ -140,12 +139,17 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 
   /** Looks at the pages of a svc.db that was too large to be looked at before; once. */
   function verified(): Promise<void> {
-    return (verifying ??= faultOfPagesInThread(databasePath).then(fault => {
-      if (fault === null) return
-      damage = damaged(databasePath, fault)
-      warn(damage.message)
-      throw damage
-    }))
+    return (verifying ??= verify())
+  }
+
+  async function verify(): Promise<void> {
+    // Few are so large that threads must be loaded for them.
+    const { faultOfPagesInThread } = await import('./page-check-thread.js')
+    const fault = await faultOfPagesInThread(databasePath)
+    if (fault === null) return
+    damage = damaged(databasePath, fault)
+    warn(damage.message)
+    throw damage
   }
 
   /** Memory becomes what the disk holds, after a write in it could not be made durable. */

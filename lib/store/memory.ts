@@ -1,6 +1,3 @@
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import type initSqlJs from 'sql.js'
 import type { Database, SqlJsStatic, Statement } from 'sql.js'
 import type { Reader, Value } from './database.js'
 import { checkRead, checkValues, checkWrite } from './statements.js'
@@ -36,32 +33,6 @@ const maxStatements = 256
 const pragmas = `
   PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;
   PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;`
-
-/** What is needed of WebAssembly: the Node types leave it to the DOM library. */
-const assembly = (globalThis as unknown as { WebAssembly: Assembly }).WebAssembly
-interface Assembly {
-  Module: new (bytes: Uint8Array) => object
-  Instance: new (module: object, imports: object) => { exports: object }
-}
-
-/**
- * Loads sql.js, on first use: a process that opens no store never pays for it. Compiled at once and not as sql.js does it:
- * its way ends in a task of V8's, after which Node, having nothing else to do yet, waits until every hot function has been
- * optimised, some 170 ms (test/bench/store).
- */
-export async function loadSqlite(): Promise<SqlJsStatic> {
-  // Not by import(): Node would search the 47 KB of CommonJS for names to export, which takes five times the loading.
-  const require = createRequire(import.meta.url)
-  const initialise = require('sql.js') as typeof initSqlJs
-  return initialise({
-    instantiateWasm(imports, onReady) {
-      const file = require.resolve('sql.js/dist/sql-wasm.wasm')
-      const instance = new assembly.Instance(new assembly.Module(readFileSync(file)), imports)
-      onReady(instance)
-      return instance.exports
-    }
-  })
-}
 
 /** Opens a database in memory: the one whose file is handed in, or an empty one. Throws what SQLite says of the file. */
 export function createMemory(sqlite: SqlJsStatic, file: Uint8Array | null): Memory {

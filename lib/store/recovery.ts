@@ -21,7 +21,7 @@ export interface Recovered {
   sequence: number
   /** null: there is no redo log. */
   redo: RedoContent | null
-  /** Whether every page of svc.db was looked at; not so for a large one (page-check.ts). */
+  /** Whether every page of svc.db was looked at; not so for a large one (page-check-thread.ts). */
   isChecked: boolean
 }
 

@@ -1,15 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-
-/** The limits this process lives under, where its control group sets one (cgroup v2). */
-export interface ContainerFigures {
-  /** Null: no limit. */
-  memoryLimitBytes: number | null
-  /** Without file caches that the kernel can drop, as `docker stats` counts. */
-  memoryUsedBytes: number | null
-  /** Cores, in parts: 1.5. Null: no limit. */
-  cpuLimit: number | null
-}
+import type { ContainerFigures } from '../model/machine.js'
 
 /**
  * The figures of the container; null outside of one, or where nothing is limited. Inside, the root of the mounted

@@ -1,11 +1,5 @@
 import { statfs } from 'node:fs/promises'
-
-/** Null: not known, or not told. */
-export interface DiskFigures {
-  freeBytes: number | null
-  totalBytes: number | null
-  percentUsed: number | null
-}
+import type { DiskFigures } from '../model/machine.js'
 
 export const unknownDisk: DiskFigures = { freeBytes: null, totalBytes: null, percentUsed: null }
 

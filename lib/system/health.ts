@@ -1,39 +1,17 @@
 import { constants, promises as fs } from 'node:fs'
 import { platform } from 'node:process'
 import type { Clock } from '../base/clock.js'
-import type { DeploymentRow } from '../model/deployment.js'
+import type { HealthDetail } from '../model/health.js'
+import type { DiskFigures } from '../model/machine.js'
 import type { Store } from '../store/database.js'
 import { listDeployments } from '../store/tables/deployments.js'
 import { readDisk, unknownDisk } from './disk.js'
-import type { DiskFigures } from './disk.js'
+import { createProbe } from './probe.js'
+import type { Probe } from './probe.js'
 import { describeRuntime } from './runtime.js'
 import { successRate } from './status.js'
 
-/** What anybody may know (§2.10). */
-export interface HealthReport {
-  status: 'ok' | 'unhealthy'
-  /** Seconds. */
-  uptime: number
-  version: string
-}
-
-export interface HealthDetail {
-  version: string
-  runtime: { name: string; version: string }
-  uptimeSec: number
-  serverTime: string
-  db: { ok: boolean; latencyMs: number; path: string }
-  disk: DiskFigures
-  /** The data directory; the name is the wire's. */
-  kiteHome: { path: string; writable: boolean; tmpWritable: boolean }
-  deploy: { last5: RecentDeployment[]; successRate: number | null }
-  memoryMB: { rss: number; heapUsed: number }
-}
-
-type RecentDeployment = Pick<DeploymentRow, 'id' | 'projectId' | 'projectName' | 'status' | 'startTime' | 'duration'>
-
-export interface Health {
-  report(): HealthReport
+export interface Health extends Probe {
   detail(): Promise<HealthDetail>
   isWell(detail: HealthDetail): boolean
 }
@@ -51,10 +29,10 @@ interface Needs {
 }
 
 export function createHealth({ store, clock, version, startedAtMs, home, diskOf = toldDisk }: Needs): Health {
-  const uptimeSec = (): number => Math.floor((clock.now() - startedAtMs) / 1000)
+  const { report } = createProbe({ store, clock, version, startedAtMs })
 
   return {
-    report: () => ({ status: store.state().ok ? 'ok' : 'unhealthy', uptime: uptimeSec(), version }),
+    report,
 
     async detail() {
       const [disk, writable, tmpWritable] = await Promise.all([
@@ -66,7 +44,7 @@ export function createHealth({ store, clock, version, startedAtMs, home, diskOf 
       return {
         version,
         runtime: describeRuntime(),
-        uptimeSec: uptimeSec(),
+        uptimeSec: report().uptime,
         serverTime: new Date(clock.now()).toISOString(),
         db: measureStore(store),
         disk,

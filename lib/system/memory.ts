@@ -1,17 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { freemem, totalmem } from 'node:os'
 import { runProcess } from '../proc/run.js'
+import type { MemoryFigures } from '../model/machine.js'
 import { percentOf } from './disk.js'
-
-export interface MemoryFigures {
-  totalBytes: number
-  /** The raw free pages. */
-  freeBytes: number
-  /** What programs could still get: the system gives up caches for them. */
-  availableBytes: number
-  usedBytes: number
-  percentUsed: number
-}
 
 interface Measured {
   totalBytes: number

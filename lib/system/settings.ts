@@ -1,4 +1,5 @@
 import type { AuditEvent, Actor } from '../model/audit.js'
+import type { SettingDescription, SettingType } from '../model/setting.js'
 import type { Store, Transaction } from '../store/database.js'
 import { readSettings, writeSetting } from '../store/tables/settings.js'
 import type { Check } from './setting-checks.js'
@@ -16,16 +17,9 @@ import {
   whole
 } from './setting-checks.js'
 
-export type SettingType = 'text' | 'secret' | 'number' | 'flag' | 'list'
-
-export interface SettingRow {
-  key: string
-  type: SettingType
-  unit: string | null
-  default: string
+export interface SettingRow extends SettingDescription {
   /** The value as it is kept. Refuses: 400 naming the key. */
   check: Check
-  help: string
 }
 
 /** Every setting (§2.7). Reading, writing, the README's reference and the panel's form come from these rows. */
@@ -103,6 +97,11 @@ export function createSettings({ store, audit }: { store: Store; audit: Audit })
     },
     reload
   }
+}
+
+/** The rows as a form needs them. */
+export function describeSettings(): SettingDescription[] {
+  return settingRows.map(({ check: _, ...description }) => description)
 }
 
 function readValues(store: Store): Record<string, string> {

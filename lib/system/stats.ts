@@ -1,19 +1,8 @@
 import type { DeploymentRow, DeploymentStep, StepName } from '../model/deployment.js'
 import { stepNames } from '../model/deployment.js'
+import type { Heatmap, SuccessRates } from '../model/stats.js'
 import type { Reader } from '../store/database.js'
 import { successRate } from './status.js'
-
-export interface Heatmap {
-  days: number
-  /** One for each day, oldest first; days begin at midnight UTC. */
-  cells: Array<{ date: string; count: number; failed: number }>
-}
-
-export interface SuccessRates {
-  days: number
-  /** As of the heatmap; the rate is in percent, null for a day on which nothing was finished. */
-  points: Array<{ date: string; success: number; failed: number; rate: number | null }>
-}
 
 export interface StepDurations {
   name: StepName

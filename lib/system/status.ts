@@ -1,20 +1,9 @@
+import type { ServerStatus } from '../model/health.js'
 import type { Reader } from '../store/database.js'
 import { countDeployments } from '../store/tables/deployments.js'
 import { listProjects } from '../store/tables/projects.js'
 
-/** The server's figures (§2.9). */
-export interface Status {
-  version: string
-  uptime: string
-  projectCount: number
-  deploymentCount: number
-  successCount: number
-  failedCount: number
-  /** Percent of the finished ones; 0 where none is. */
-  successRate: number
-}
-
-export function readStatus(store: Reader, { version, uptimeMs }: { version: string; uptimeMs: number }): Status {
+export function readStatus(store: Reader, { version, uptimeMs }: { version: string; uptimeMs: number }): ServerStatus {
   const successCount = countDeployments(store, { status: 'success' })
   const failedCount = countDeployments(store, { status: 'failed' })
   return {

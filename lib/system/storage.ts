@@ -5,34 +5,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { notFound } from '../base/refusal.js'
 import { formatBytes } from '../base/size.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
+import type { Cleaned, ProjectUsage, StorageUsage } from '../model/storage.js'
 import type { Store } from '../store/database.js'
 import { listProjects } from '../store/tables/projects.js'
 import { measureTree } from './tree-size.js'
-
-/** What the data directory and the targets take (decisions §7), in bytes. */
-export interface StorageUsage {
-  /** `bytes`: the sum of the totals; the others are those of its file system, null where unknown. */
-  home: { path: string; bytes: number; freeBytes: number | null; totalBytes: number | null; percentUsed: number | null }
-  totals: StorageTotals
-  projects: ProjectUsage[]
-}
-
-/** `logs`: output and lists of files; an archive with several names (a rollback's) counts once. */
-export interface StorageTotals {
-  archives: number
-  logs: number
-  tmp: number
-  database: number
-}
-
-export interface ProjectUsage {
-  projectId: string
-  archiveCount: number
-  archiveBytes: number
-  logBytes: number
-  /** null: missing, or too large to be counted while somebody waits. */
-  deployPathBytes: number | null
-}
 
 export interface CleanRequest {
   /** Says what would go, and removes nothing. */
@@ -42,14 +18,6 @@ export interface CleanRequest {
   /** Successful archives to keep per project, instead of the setting `keep_archives`. */
   keep?: number | undefined
   actor: Actor
-}
-
-export interface Cleaned {
-  dryRun: boolean
-  archives: Array<{ deployId: string; projectId: string; bytes: number }>
-  temporaryFiles: Array<{ name: string; bytes: number }>
-  /** Less than the sum, where a file has another name that stays. */
-  freedBytes: number
 }
 
 export interface Storage {

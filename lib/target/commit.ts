@@ -4,7 +4,7 @@
  * A directory that the target does not have is moved with all that is in it, in one call; so is every new file. A file
  * that replaces another is moved over it, after a hard link `aside/<n>` keeps the old one: at no moment is the name
  * absent or the file half-written, and a program that has the old one open keeps it. New things come first, so that a
- * page is replaced when the assets it names are already there.
+ * page is replaced when the assets it names are already there. Last, files that are there already get their time.
  *
  * The list of all this is in the undo journal, on the disk, before the first rename (undo.ts). Each step looks once
  * more whether the target is still what was planned with, because a running application may have changed it.
@@ -14,7 +14,7 @@ import { syncDirectory, type Disk } from './disk.js'
 import { holdBelow, type HeldDirectory } from './guard.js'
 import type { Folder, Item, Plan } from './plan.js'
 import type { Records } from './record.js'
-import type { Journal, JournalLine } from './undo.js'
+import type { Journal, JournalLine, TimeLine } from './undo.js'
 
 export interface CommitNeeds {
   disk: Disk
@@ -39,7 +39,7 @@ export function commit(needs: CommitNeeds): void {
   journal.done()
 }
 
-/** Everything that will be done, in the order in which it is done: new directories, new files, replaced ones. */
+/** Everything that will be done, in the order in which it is done: new directories, new files, replaced ones, times. */
 function listMoves({ items, plan, records }: CommitNeeds): JournalLine[] {
   const trees = new Map<Folder, JournalLine[]>()
   for (const folder of plan.folders) {
@@ -51,14 +51,19 @@ function listMoves({ items, plan, records }: CommitNeeds): JournalLine[] {
   // By folder, so that each is held once, however the archive mixes them.
   const added = new Map<Folder, JournalLine[]>()
   const replaced = new Map<Folder, JournalLine[]>()
-  items.forEach(({ kind, path }, index) => {
+  const dated = new Map<Folder, JournalLine[]>()
+  items.forEach(({ kind, path, mtimeMs }, index) => {
     const folder = plan.folderOf[index] as Folder
-    if (kind === 'directory' || records.outcome(index) !== 'staged') return
+    if (kind === 'directory') return
+    if (records.outcome(index) === 'other_time') {
+      addTo(dated, folder, { kind: 'T', path, fromMs: records.timeBeforeMs(index), toMs: mtimeMs as number })
+    }
+    if (records.outcome(index) !== 'staged') return
     if (!folder.exists) trees.get(topOf(folder))?.push({ kind: 'n', path })
     else if (records.existing(index) === 'none') addTo(added, folder, { kind: 'N', path })
     else addTo(replaced, folder, { kind: 'R', path, aside: index })
   })
-  return [trees, added, replaced].flatMap(lines => [...lines.values()].flat())
+  return [trees, added, replaced, dated].flatMap(lines => [...lines.values()].flat())
 }
 
 function addTo(lines: Map<Folder, JournalLine[]>, folder: Folder, line: JournalLine): void {
@@ -92,6 +97,7 @@ function move({ disk, root, staging, check }: CommitNeeds, lines: readonly Journ
       const staged = `${staging}/files/${line.path}`
       const place = `${held.path}/${line.path.slice(slash + 1)}`
       if (line.kind === 'R') replace(disk, staged, place, `${staging}/aside/${line.aside}`, line.path)
+      else if (line.kind === 'T') setTime(disk, place, line)
       else add(disk, staged, place, line.path)
     }
   } finally {
@@ -123,6 +129,13 @@ function replace(disk: Disk, staged: string, place: string, aside: string, path:
     if (code === 'EISDIR' || code === 'ENOTEMPTY') throw changedMeanwhile(path, 'became a directory')
     throw error
   }
+}
+
+function setTime(disk: Disk, place: string, { path, fromMs, toMs }: TimeLine): void {
+  const stats = disk.lstatSync(place, { throwIfNoEntry: false })
+  if (stats === undefined) throw changedMeanwhile(path, 'was removed')
+  if (!stats.isFile() || stats.mtimeMs !== fromMs) throw changedMeanwhile(path, 'was changed')
+  disk.lutimesSync(place, stats.atimeMs / 1000, toMs / 1000)
 }
 
 function changedMeanwhile(path: string, how: string): Refusal {

@@ -2,21 +2,22 @@
  * What was found out about each item while it was staged, packed: 200,000 objects would take several times the memory.
  *
  *   offset  bytes
- *        0      1  outcome: 0 not yet, 1 staged, 2 as it is already
+ *        0      1  outcome: 0 not yet, 1 staged, 2 as it is already, 3 as it is but for its time
  *        1      1  what the target had: 0 nothing, 1 a file, 2 a symbolic link
  *        4      4  mode of what is put in place, with the file type
  *        8      4  mode of what was there before
  *       16      8  size of what was there before, a double
  *       24     32  SHA-256 of what is put in place
  *       56     32  SHA-256 of what was there before
+ *       88      8  of 3: the time it had before, in milliseconds, a double
  */
 import type { Existing } from './plan.js'
 
-const recordBytes = 88
+const recordBytes = 96
 const existingCodes: readonly Existing[] = ['none', 'file', 'symlink']
 
-export type Outcome = 'pending' | 'staged' | 'unchanged'
-const outcomeCodes: readonly Outcome[] = ['pending', 'staged', 'unchanged']
+export type Outcome = 'pending' | 'staged' | 'unchanged' | 'other_time'
+const outcomeCodes: readonly Outcome[] = ['pending', 'staged', 'unchanged', 'other_time']
 
 export interface Digest {
   size: number
@@ -32,6 +33,9 @@ export interface Records {
   outcome(index: number): Outcome
   settle(index: number, outcome: Outcome, mode: number, sha256: Uint8Array): void
   setBefore(index: number, before: Digest): void
+  /** Of one whose time alone differs: the time it had. */
+  timeBeforeMs(index: number): number
+  setTimeBefore(index: number, mtimeMs: number): void
   mode(index: number): number
   sha256(index: number): Buffer
   before(index: number): Digest | null
@@ -56,6 +60,8 @@ export function createRecords(count: number): Records {
       view.setFloat64(at(index) + 16, before.size)
       bytes.set(before.sha256, at(index) + 56)
     },
+    timeBeforeMs: index => view.getFloat64(at(index) + 88),
+    setTimeBefore: (index, mtimeMs) => view.setFloat64(at(index) + 88, mtimeMs),
     mode: index => view.getUint32(at(index) + 4),
     sha256: index => bytes.subarray(at(index) + 24, at(index) + 56),
     before(index) {

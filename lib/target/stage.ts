@@ -6,7 +6,8 @@
  *     aside/<n>                        what was replaced, kept until the end (commit.ts)
  *
  * An item whose contents, mode and time are what the target has already is not staged at all: the file is left as it
- * is, inode and caches included, and the record says so.
+ * is, inode and caches included, and the record says so. Where only the time differs, as after a build that wrote the
+ * same again, nothing is staged either: the commit sets the time (a quarter of what replacing costs: bench/extract).
  *
  * Permission bits of the archive are set exactly, past the umask, as `unzip` does; where the archive has none, the
  * umask decides. Directories keep the owner's rwx whatever the archive says, or the next deployment (and the undo of
@@ -24,6 +25,10 @@ export const stagingName = (deployId: string): string => stagingPrefix + deployI
 
 const fileType = 0o100000
 const linkType = 0o120000
+/** Archives have whole seconds or milliseconds, and what was set from a double is a little off. */
+export const sameTimeMs = 2
+/** Whose files these are; where nobody can say (Windows), a file is replaced to change its time. */
+const user = process.geteuid?.()
 
 /** Makes the staging directory with every folder of the plan in it. */
 export function makeStaging(disk: Disk, staging: string, plan: Plan): void {
@@ -56,8 +61,11 @@ export interface StageNeeds {
 export function createStage({ disk, target, staging, items, records, umask }: StageNeeds): Stage {
   const digester = createDigester(disk)
 
-  /** What the target has where the item belongs, digested; whether the item is the same as that. */
-  function compare(index: number, item: Item, digest: Uint8Array): boolean {
+  /**
+   * Digests what the target has where the item belongs. Where it needs no staging, settles the item: nothing differs,
+   * or only the time does, and the file is ours alone to set it on.
+   */
+  function isThere(index: number, item: Item, digest: Uint8Array): boolean {
     const path = `${target}/${item.path}`
     const existing = records.existing(index)
     if (existing === 'none') return false
@@ -66,9 +74,18 @@ export function createStage({ disk, target, staging, items, records, umask }: St
     if ((existing === 'symlink') !== (item.kind === 'symlink') || Buffer.compare(before.sha256, digest) !== 0) {
       return false
     }
-    if (item.kind === 'symlink') return true
-    if (item.mode !== null && item.mode !== (before.mode & 0o7777)) return false
-    return item.mtimeMs === null || Math.abs(disk.lstatSync(path).mtimeMs - item.mtimeMs) < 2
+    if (item.kind === 'file') {
+      if (item.mode !== null && item.mode !== (before.mode & 0o7777)) return false
+      const stats = item.mtimeMs === null ? null : disk.lstatSync(path)
+      if (stats !== null && Math.abs(stats.mtimeMs - (item.mtimeMs as number)) >= sameTimeMs) {
+        if (stats.uid !== user || stats.nlink !== 1) return false
+        records.setTimeBefore(index, stats.mtimeMs)
+        records.settle(index, 'other_time', before.mode, digest)
+        return true
+      }
+    }
+    records.settle(index, 'unchanged', before.mode, digest)
+    return true
   }
 
   function open(item: Item): number {
@@ -88,7 +105,7 @@ export function createStage({ disk, target, staging, items, records, umask }: St
     file(index, contents) {
       const item = items[index] as Item
       const digest = sha256(contents)
-      if (compare(index, item, digest)) return records.settle(index, 'unchanged', records.before(index)!.mode, digest)
+      if (isThere(index, item, digest)) return
       const fd = open(item)
       try {
         writeFully(disk, fd, contents)
@@ -114,9 +131,8 @@ export function createStage({ disk, target, staging, items, records, umask }: St
             disk.closeSync(fd)
           }
           const digest = hash.digest()
-          if (!compare(index, item, digest)) return records.settle(index, 'staged', modeOf(item), digest)
-          disk.unlinkSync(`${staging}/files/${item.path}`)
-          records.settle(index, 'unchanged', records.before(index)!.mode, digest)
+          if (isThere(index, item, digest)) disk.unlinkSync(`${staging}/files/${item.path}`)
+          else records.settle(index, 'staged', modeOf(item), digest)
         },
         drop: () => disk.closeSync(fd)
       }
@@ -125,7 +141,7 @@ export function createStage({ disk, target, staging, items, records, umask }: St
       const item = items[index] as Item
       const path = `${staging}/files/${item.path}`
       const digest = sha256(Buffer.from(to))
-      if (compare(index, item, digest)) return records.settle(index, 'unchanged', records.before(index)!.mode, digest)
+      if (isThere(index, item, digest)) return
       disk.symlinkSync(to, path)
       if (item.mtimeMs !== null) disk.lutimesSync(path, item.mtimeMs / 1000, item.mtimeMs / 1000)
       records.settle(index, 'staged', linkType | 0o777, digest)

@@ -11,14 +11,16 @@
  *   d <path>  n <path>          … a directory, a file within it, so that undo removes these and nothing else
  *   N <path>                    a new file, to be moved into a directory that was there
  *   R <n> <path>                a file to be replaced; what was there is linked to `aside/<n>` first
+ *   T <ms> <ms> <path>          a file whose time alone is to change, from the first to the second
  *   ready <lines> <crc>         end of the list. Before the first rename all of it is on the disk (fdatasync)
  *   done                        everything is in place, and that is on the disk too: only staging is left to remove
  *
  * What may be found:
  *   no `ready`, or a torn one   nothing has been moved: staging is removed.
  *   `ready`                     each line is undone if it was done, last first. Whether it was, the disk itself says:
- *                               what still lies in staging has not been moved. So undoing may be cut short as well and
- *                               be begun again.
+ *                               what still lies in staging has not been moved, a file that has not the second time has
+ *                               not got it, or has been changed since. So undoing may be cut short as well and be begun
+ *                               again.
  *   `done`                      the deployment is complete: staging is removed.
  *
  * After a kill -9 the kernel has every call that was made, in order, so the above is exact. After a power cut it has
@@ -34,11 +36,14 @@ import { basename, join } from 'node:path'
 import { removeTree, syncDirectory, writeFully, type Disk } from './disk.js'
 import { holdBelow, holdTarget, type HeldDirectory } from './guard.js'
 import { parentOf } from './plan.js'
-import { stagingName } from './stage.js'
+import { sameTimeMs, stagingName } from './stage.js'
+
+export interface TimeLine { kind: 'T'; path: string; fromMs: number; toMs: number }
 
 export type JournalLine =
   | { kind: 'D' | 'd' | 'n' | 'N'; path: string }
   | { kind: 'R'; path: string; aside: number }
+  | TimeLine
 
 const firstLine = 'svc-undo 1'
 /** Text that is gathered before it is written. */
@@ -90,13 +95,21 @@ function* formatLines(lines: readonly JournalLine[]): Generator<string> {
 }
 
 function formatLine(line: JournalLine): string {
-  return line.kind === 'R' ? `R ${line.aside} ${line.path}\n` : `${line.kind} ${line.path}\n`
+  switch (line.kind) {
+    case 'R': return `R ${line.aside} ${line.path}\n`
+    case 'T': return `T ${line.fromMs} ${line.toMs} ${line.path}\n`
+    default: return `${line.kind} ${line.path}\n`
+  }
 }
 
 function parseLine(text: string): JournalLine {
-  if (!text.startsWith('R')) return { kind: text.slice(0, 1) as 'D' | 'd' | 'n' | 'N', path: text.slice(2) }
-  const space = text.indexOf(' ', 2)
-  return { kind: 'R', aside: Number(text.slice(2, space)), path: text.slice(space + 1) }
+  const kind = text.slice(0, 1) as JournalLine['kind']
+  if (kind !== 'R' && kind !== 'T') return { kind, path: text.slice(2) }
+  const first = text.indexOf(' ', 2)
+  if (kind === 'R') return { kind, aside: Number(text.slice(2, first)), path: text.slice(first + 1) }
+  const second = text.indexOf(' ', first + 1)
+  const [fromMs, toMs] = [Number(text.slice(2, first)), Number(text.slice(first + 1, second))]
+  return { kind, fromMs, toMs, path: text.slice(second + 1) }
 }
 
 /** Sum over the text, enough to tell a torn list from a whole one; the count of lines does most of it. */
@@ -197,10 +210,24 @@ function undo(disk: Disk, root: HeldDirectory, staging: string, lines: readonly 
           if (!exists(staged) || !exists(`${folder}/${name}`)) moveIfThere(disk, aside, `${folder}/${name}`)
         })
       }
+    } else if (line.kind === 'T') {
+      // Looked at before it is held: where the folder is a link by now, there is nothing of ours to put back.
+      if (gotTime(disk, `${root.path}/${line.path}`, line)) {
+        within(line.path, (folder, name) => setTimeBack(disk, `${folder}/${name}`, line))
+      }
     } else if (!exists(staged)) {
       within(line.path, (folder, name) => moveIfThere(disk, `${folder}/${name}`, staged))
     }
   }
+}
+
+function gotTime(disk: Disk, place: string, { toMs }: TimeLine): boolean {
+  const stats = disk.lstatSync(place, { throwIfNoEntry: false })
+  return stats !== undefined && stats.isFile() && Math.abs(stats.mtimeMs - toMs) < sameTimeMs
+}
+
+function setTimeBack(disk: Disk, place: string, { fromMs }: TimeLine): void {
+  disk.lutimesSync(place, disk.lstatSync(place).atimeMs / 1000, fromMs / 1000)
 }
 
 function moveIfThere(disk: Disk, from: string, to: string): void {

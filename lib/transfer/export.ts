@@ -7,11 +7,12 @@
  *
  * Archives are stored as they are, records and outputs deflated. Nothing is held in memory but the records.
  */
-import { copyFile, link, open, readFile, stat } from 'node:fs/promises'
+import { copyFile, link, open, readFile, stat, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Writable } from 'node:stream'
+import { Writable } from 'node:stream'
 import type { ZipSource } from '../archive/source.js'
-import { writeZip } from '../archive/write.js'
+import { writeZip, type ZipProgress } from '../archive/write.js'
+import { writeZipFile } from '../archive/write-file.js'
 import { closing } from '../base/closing.js'
 import { notFound } from '../base/refusal.js'
 import type { Actor } from '../model/audit.js'
@@ -53,8 +54,8 @@ export interface WriteOptions {
 export interface ExportPlan {
   /** About what will be written; targets that have to be packed are not counted. */
   expectedBytes: number
-  /** Writes the package; `out` stays open. Rejects with the signal's reason. */
-  write(out: Writable, options: WriteOptions): Promise<Manifest>
+  /** Writes the package; `out` stays open, an empty file or anything else. Rejects with the signal's reason. */
+  write(out: Writable | FileHandle, options: WriteOptions): Promise<Manifest>
 }
 
 /** As `GET /api/logs` lists it; the whole of it is in `outputs/`. */
@@ -93,7 +94,9 @@ export function planExport(needs: TransferNeeds, request: ExportRequest): Export
         const writing = { needs, request, snapshot, scratch, signal, atMs: needs.clock.now() }
         const archives = await linkArchives(writing)
         const manifest = manifestOf(writing)
-        await writeZip(sourcesOf(writing, archives, manifest), out, { onProgress: done => onProgress(done.bytes), signal })
+        const sources = sourcesOf(writing, archives, manifest)
+        const zipping = { onProgress: (done: ZipProgress) => onProgress(done.bytes), signal }
+        await (out instanceof Writable ? writeZip(sources, out, zipping) : writeZipFile(sources, out, zipping))
         return manifest
       })
     }

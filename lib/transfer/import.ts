@@ -18,6 +18,7 @@ import { openArchive } from '../archive/read.js'
 import { closing } from '../base/closing.js'
 import { Refusal } from '../base/refusal.js'
 import type { LabelKind } from '../model/label.js'
+import type { ImportResult, PartResult, Strategy } from '../model/transfer.js'
 import type { Reader, Transaction } from '../store/database.js'
 import { insertDeployment, updateDeployment } from '../store/tables/deployments.js'
 import { insertLabel, updateLabel } from '../store/tables/labels.js'
@@ -33,7 +34,6 @@ import { readRecords } from './records.js'
 import type { GivenDeployment } from './records.js'
 import { openScratch } from './scratch.js'
 import type { Scratch } from './scratch.js'
-import type { Strategy } from './strategy.js'
 
 export interface ImportRequest extends Asked {
   strategy: Strategy
@@ -41,27 +41,6 @@ export interface ImportRequest extends Asked {
   restoreArtifacts: boolean
   /** Finds out, and changes nothing. */
   dryRun: boolean
-}
-
-/** Ids; of settings their keys, of artifacts the projects'. */
-export interface PartResult {
-  created: string[]
-  replaced: string[]
-  skipped: string[]
-}
-
-export interface ImportResult {
-  strategy: Strategy
-  dryRun: boolean
-  settings: PartResult
-  categories: PartResult
-  tags: PartResult
-  projects: PartResult
-  logSources: PartResult
-  deployments: PartResult
-  /** `created` and `replaced`: restored to the target of a project that was. */
-  artifacts: PartResult & { failed: Array<{ id: string; error: string }> }
-  notes: string[]
 }
 
 /** Refuses what read-package.ts, records.ts, plan.ts and archive/read.ts refuse, and a setting that cannot be meant. */

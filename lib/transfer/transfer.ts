@@ -1,7 +1,8 @@
+import type { Finding, ImportResult } from '../model/transfer.js'
 import type { ExportPlan, ExportRequest } from './export.js'
-import type { ImportRequest, ImportResult } from './import.js'
+import type { ImportRequest } from './import.js'
 import type { TransferNeeds } from './needs.js'
-import { inspectDatabase } from './verify.js'
+import { inspectDatabase, judgeServerSide, lookAtPlaces } from './verify.js'
 import type { DatabaseState } from './verify.js'
 
 /** Export and import of everything svc knows (§2.14), and what `svc verify` asks of the database. */
@@ -10,7 +11,8 @@ export interface Transfer {
   export(request: ExportRequest): Promise<ExportPlan>
   /** Takes the package at `path`, all of it or nothing. Refuses what import.ts says. */
   import(path: string, request: ImportRequest): Promise<ImportResult>
-  inspect(): DatabaseState
+  /** What the database holds, and what is to be said of it and of the targets. */
+  inspect(): Promise<DatabaseState & { findings: Finding[] }>
 }
 
 /** Joins the room. What reads and writes zips is loaded when it is first needed: a start must not wait for it. */
@@ -24,6 +26,10 @@ export function createTransfer(needs: TransferNeeds): Transfer {
       const { importPackage } = await import('./import.js')
       return importPackage(needs, path, request)
     },
-    inspect: () => inspectDatabase(needs.store)
+    async inspect() {
+      const database = inspectDatabase(needs.store)
+      const places = await lookAtPlaces(database.projects)
+      return { ...database, findings: judgeServerSide({ database, directory: needs.home.directory, places }) }
+    }
   }
 }

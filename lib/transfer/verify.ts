@@ -5,7 +5,9 @@
  * Errors are what breaks something now: a table or a project that is gone, a target that is no directory, a token that
  * a push would be refused with, a server that does not answer. Warnings are what is merely not there yet.
  */
+import { stat } from 'node:fs/promises'
 import type { ProjectStatus } from '../model/project.js'
+import type { Check, Finding } from '../model/transfer.js'
 import type { Reader } from '../store/database.js'
 import { listProjects } from '../store/tables/projects.js'
 
@@ -18,18 +20,7 @@ export interface DatabaseState {
   orphans: Array<{ id: string; projectId: string }>
 }
 
-export type Level = 'ok' | 'warning' | 'error'
-export type Check = 'database' | 'deployments' | 'deployPath' | 'token' | 'serverUrl' | 'server'
-
-export interface Finding {
-  check: Check
-  level: Level
-  /** The id of the project or deployment it is about. */
-  id: string | null
-  message: string
-  /** What to do about it. */
-  next: string | null
-}
+type PlaceKind = 'directory' | 'other' | 'missing' | 'unreadable'
 
 export interface Found {
   /** null: there is no database. */
@@ -38,7 +29,7 @@ export interface Found {
   directory: string
   globalConfig: { serverUrl?: string | undefined; projectToken?: Record<string, string> | undefined }
   /** What each deployPath is. */
-  places: Map<string, 'directory' | 'other' | 'missing' | 'unreadable'>
+  places: Map<string, PlaceKind>
   /** Of `--check-server`: the status of its answer, or why there was none; null: it was not asked. */
   server: { url: string; status: number } | { url: string; error: string } | null
 }
@@ -64,12 +55,34 @@ export function judge(found: Found): Finding[] {
   return [...judgeDatabase(found), ...judgeProjects(found), ...judgeServerUrl(found), ...judgeServer(found)]
 }
 
+/** What a server can tell of itself: the database, and the directories that deployments go to. */
+export function judgeServerSide(found: Pick<Found, 'database' | 'directory' | 'places'>): Finding[] {
+  const places = (found.database?.projects ?? []).map(project => judgePlace(project, found.places.get(project.deployPath)))
+  return [...judgeDatabase(found), ...places]
+}
+
+/** What is there under each deployPath. */
+export async function lookAtPlaces(projects: ReadonlyArray<{ deployPath: string }>): Promise<Found['places']> {
+  const places: Found['places'] = new Map()
+  for (const { deployPath } of projects) places.set(deployPath, await placeOf(deployPath))
+  return places
+}
+
+async function placeOf(deployPath: string): Promise<PlaceKind> {
+  try {
+    return (await stat(deployPath)).isDirectory() ? 'directory' : 'other'
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    return code === 'ENOENT' || code === 'ENOTDIR' ? 'missing' : 'unreadable'
+  }
+}
+
 /** Whether anything is broken; warnings break nothing. */
 export function hasErrors(findings: readonly Finding[]): boolean {
   return findings.some(({ level }) => level === 'error')
 }
 
-function judgeDatabase({ database, directory }: Found): Finding[] {
+function judgeDatabase({ database, directory }: Pick<Found, 'database' | 'directory'>): Finding[] {
   if (database === null) {
     return [error('database', null, `There is no database in "${directory}"`, 'Start the server once with "svc serve", or choose the data directory with SVC_HOME')]
   }
@@ -89,14 +102,13 @@ function judgeDatabase({ database, directory }: Found): Finding[] {
 
 function judgeProjects({ database, globalConfig, places }: Found): Finding[] {
   return (database?.projects ?? []).flatMap(project => {
-    const place = places.get(project.deployPath) ?? 'missing'
-    return [judgePlace(project, place), judgeToken(project, globalConfig.projectToken?.[project.id])]
+    return [judgePlace(project, places.get(project.deployPath)), judgeToken(project, globalConfig.projectToken?.[project.id])]
   })
 }
 
 type ProjectState = DatabaseState['projects'][number]
 
-function judgePlace({ id, name, deployPath, status }: ProjectState, place: 'directory' | 'other' | 'missing' | 'unreadable'): Finding {
+function judgePlace({ id, name, deployPath, status }: ProjectState, place: PlaceKind = 'missing'): Finding {
   const what = `The deployPath of "${name}", ${deployPath},`
   switch (place) {
     case 'directory': return { ...ok('deployPath', `${what} is a directory`), id }

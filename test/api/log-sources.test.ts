@@ -153,6 +153,15 @@ t.test('log sources', async t => {
     stream.close()
   })
 
+  t.test('a compressed log is searched while it is inflated: what comes before a damage is found', async t => {
+    const gzip = gzipSync(Array.from({ length: 1_000_000 }, (_, index) => `a long line ${index}\n`).join(''), { level: 1 })
+    const source = await add(file('damaged.log.gz', gzip.subarray(0, -1000)))
+    const search = await openStream(client, `${source}/search?q=line%20777&context=0&maxHits=5000`)
+    t.match((await search.next('hit')).data, { text: 'a long line 777' })
+    t.match((await search.next('error')).data.message, /no complete gzip file/)
+    await search.ended
+  })
+
   t.test('stream: a snapshot, then lines as they come', async t => {
     const path = file('live.log', 'one\ntwo\nthree\n')
     const source = await add(path)

@@ -3,10 +3,12 @@ import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { once } from 'node:events'
 import type { Project } from '../../lib/model/project.js'
+import { apiRoutes } from '../../lib/api/routes.js'
 import { formOf } from '../support/client.js'
 import type { ClientReply } from '../support/client.js'
 import { startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
+import { openStream } from '../support/sse.js'
 import { zipOf } from '../support/zip.js'
 
 async function deploy({ as }: Stage, project: Project, files: Record<string, string>, fields: Record<string, string> = {}) {
@@ -28,31 +30,90 @@ function imported({ client }: Stage, bytes: Uint8Array, query = '', headers: Rec
   return client.send('POST', `/api/migration/import${query}`, { headers: { 'content-type': contentType, ...headers }, body })
 }
 
-/** Every page of the API that tells of what was carried. */
-async function pagesOf({ client }: Stage): Promise<Record<string, unknown>> {
-  const pages: Record<string, unknown> = {}
-  const take = async (path: string): Promise<any> => (pages[path] = (await client.get(path)).body)
+/** Pages that need not be the same elsewhere, each with the reason. */
+const ofTheMachine: Record<string, string> = {
+  '/api/health': 'of the process',
+  '/api/health/detail': 'of the machine',
+  '/api/settings/status': 'uptime; its counts are compared',
+  '/api/audit': 'who did what on this server',
+  '/api/storage': 'of the disk; of archives only the newest is carried',
+  '/api/public/telemetry/overview': 'reports that were sent to this server',
+  '/api/system/resources': 'of the machine',
+  '/api/pm2/available': 'of the machine',
+  '/api/pm2/apps': 'of the machine',
+  '/api/fs/home': 'of the machine',
+  '/api/fs/list': 'of the machine',
+  '/api/migration/export': 'read by the import',
+  '/api/terminal/available': 'of the machine',
+  '/api/terminal/ws': 'a shell'
+}
+
+/** Every page of the API that tells of what was carried, by its route. */
+async function pagesOf({ client, server }: Stage): Promise<Record<string, Record<string, unknown>>> {
+  const pages: Record<string, Record<string, unknown>> = {}
+  const routes = apiRoutes(server.services.api).filter(({ method }) => method === 'GET').map(({ path }) => path)
+  /** `ids` in turn for the parameters of the route. */
+  const take = async (route: string, ids: string[] = [], query = ''): Promise<any> => {
+    if (!routes.includes(route)) throw new Error(`There is no route ${route}`)
+    const path = ids.reduce((path, id) => path.replace(/:\w+/, id), route) + query
+    const { status, body, text } = await client.get(path)
+    ;(pages[route] ??= {})[path] = { status, body: body ?? text }
+    return body
+  }
   const projects = (await take('/api/projects')) as Project[]
-  for (const path of ['/api/categories', '/api/tags', '/api/settings']) await take(path)
+  for (const route of ['/api/categories', '/api/tags', '/api/settings', '/api/migration/verify']) await take(route)
+  const types = 'projects,deployments,log-sources,settings'
+  for (const query of ['shop', 'First', 'app.log', 'keep']) await take('/api/search', [], `?q=${query}&types=${types}`)
+  for (const route of ['/api/stats/heatmap', '/api/stats/success-rate', '/api/stats/durations']) await take(route, [], '?days=7')
   for (const { id } of projects) {
-    await take(`/api/projects/${id}`)
-    await take(`/api/projects/${id}/recent-scripts`)
-    await take(`/api/logs?projectId=${id}`)
+    await take('/api/projects/:id', [id])
+    await take('/api/projects/:id/recent-scripts', [id])
+    await take('/api/projects/:id/pm2', [id])
+    await take('/api/stats/durations', [], `?projectId=${id}`)
+    await take('/api/logs', [], `?projectId=${id}`)
+    for (const { name, isDir } of (await take('/api/projects/:id/files', [id])) as Array<{ name: string; isDir: boolean }>) {
+      if (isDir) await take('/api/projects/:id/files', [id], `?path=${name}`)
+      else await take('/api/projects/:id/file', [id], `?path=${name}`)
+    }
+    for (const source of ((await take('/api/projects/:id/log-sources', [id])) as { items: Array<{ id: string }> }).items) {
+      await take('/api/log-sources/:sourceId/meta', [source.id])
+      await take('/api/log-sources/:sourceId/range', [source.id])
+      await take('/api/log-sources/:sourceId/search', [source.id], '?q=line')
+      const stream = await openStream(client, `/api/log-sources/${source.id}/stream`)
+      pages['/api/log-sources/:sourceId/stream'] = { [source.id]: (await stream.next('snapshot', 20_000)).data }
+      stream.close()
+    }
   }
-  for (const { id } of (await take('/api/logs?limit=500')) as Array<{ id: string }>) {
-    await take(`/api/logs/${id}?timestamps=1`)
-    await take(`/api/deployments/${id}/files`)
-    pages[`${id} output`] = (await client.get(`/api/logs/${id}/output?timestamps=1`)).text
+  const deployments = (await take('/api/logs', [], '?limit=500')) as Array<{ id: string; projectId: string }>
+  for (const { id, projectId } of deployments) {
+    await take('/api/logs/:deployId', [id], '?timestamps=1')
+    await take('/api/logs/:deployId/output', [id], '?timestamps=1')
+    await take('/api/logs/:deployId/stream', [id])
+    await take('/api/deployments/:id/files', [id])
+    for (const against of deployments.filter(other => other.projectId === projectId && other.id !== id)) {
+      await take('/api/deployments/:id/changes', [id], `?against=${against.id}`)
+    }
   }
-  const { projectCount, deploymentCount, successCount, failedCount } = await take('/api/settings/status')
-  pages['/api/settings/status'] = { projectCount, deploymentCount, successCount, failedCount }
+  const { projectCount, deploymentCount, successCount, failedCount, successRate } = await take('/api/settings/status')
+  pages['/api/settings/status'] = { counts: { projectCount, deploymentCount, successCount, failedCount, successRate } }
+  const missing = routes.filter(route => !(route in pages) && !(route in ofTheMachine))
+  if (missing.length > 0) throw new Error(`Nobody compares ${missing.join(', ')}`)
   return pages
 }
 
-/** Of archives only the newest is carried, so that is the only difference there may be. */
+/** Of archives only the newest is carried, and directories are made anew: there are no other differences. */
 function withoutArchives(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value, (key, field) => (key === 'hasArtifact' ? undefined : field)))
+  return JSON.parse(JSON.stringify(value, (key, field) => {
+    if (key === 'hasArtifact') return undefined
+    return field?.isDir === true ? { ...field, mtime: null } : field
+  }))
 }
+
+/** Goes on like any other, but no midnight comes between two looks at the figures of a day. */
+const clock = (() => {
+  const noonMs = new Date().setUTCHours(12, 0, 0, 0)
+  return { now: () => noonMs + performance.now() }
+})()
 
 async function furnish(stage: Stage) {
   const { client } = stage
@@ -65,6 +126,9 @@ async function furnish(stage: Stage) {
   })
   const blog = await stage.createProject('blog', { tagIds: [tags[0]] })
   const idle = await stage.createProject('idle')
+  const log = join(stage.sites, '../app.log')
+  writeFileSync(log, 'first line\nsecond line\n')
+  await client.post(`/api/projects/${shop.id}/log-sources`, { items: [{ filePath: log, label: 'Access', kind: 'ansi' }] })
   const first = await deploy(stage, shop, { 'index.html': 'one', 'a/b.txt': 'b' }, { message: 'First' })
   const second = await deploy(stage, shop, { 'index.html': 'two', 'new.txt': 'n' }, { message: 'Second' })
   await client.post(`/api/deployments/${first}/rollback`)
@@ -73,15 +137,17 @@ async function furnish(stage: Stage) {
 }
 
 t.test('what is exported and imported into an empty data directory', async t => {
-  const source = await startServer(t)
+  const source = await startServer(t, { clock })
   const { shop, blog, first } = await furnish(source)
+  // Of the deployment that was rolled back from: not in the archive of the newest success.
+  rmSync(join(shop.deployPath, 'new.txt'))
   const before = await pagesOf(source)
   const bytes = await exported(source)
   const index = readFileSync(join(shop.deployPath, 'index.html'), 'utf8')
   for (const name of readdirSync(source.sites)) rmSync(join(source.sites, name), { recursive: true })
 
   await t.test('is the same on every page of the API, and in the targets', async t => {
-    const target = await startServer(t)
+    const target = await startServer(t, { clock })
     const { status, body } = await imported(target, bytes)
     t.equal(status, 200)
     t.match(body, { success: true, strategy: 'skip-existing', dryRun: false, notes: [] })
@@ -275,7 +341,7 @@ t.test('a package of a hand-made or older tool: what it leaves out has its defau
 })
 
 t.test('overwrite', async t => {
-  const stage = await startServer(t)
+  const stage = await startServer(t, { clock })
   const { shop, blog, idle, first, category } = await furnish(stage)
   const bytes = await exported(stage)
   const before = await pagesOf(stage)
@@ -342,4 +408,16 @@ t.test('labels of the same name are the same, whatever their ids', async t => {
     t.ok(project.tagIds.includes(tag.id))
     t.equal(project.tagIds.length, 2)
   })
+})
+
+t.test('verify: what the database holds, and a sentence for each thing that was looked at', async t => {
+  const { client, createProject } = await startServer(t)
+  const { id } = await createProject('shop')
+  const { status, body } = await client.get('/api/migration/verify')
+  t.equal(status, 200)
+  t.match(body, { missingTables: [], deploymentCount: 0, orphans: [] })
+  t.match(body.findings, [
+    { check: 'database', level: 'ok' }, { check: 'deployments', level: 'ok' },
+    { check: 'deployPath', level: 'warning', id, next: /first deployment/ }
+  ])
 })

@@ -18,6 +18,15 @@ t.test('settings', async t => {
     for (const value of Object.values(all)) t.type(value, 'string')
   })
 
+  t.test('the schema says of every key what a form needs, and nothing of its value', async t => {
+    await client.put('/api/settings', { webhook_secret: 'a-secret-of-mine' })
+    const { settings } = (await client.get('/api/settings/schema')).body
+    t.same(settings.map(({ key }: { key: string }) => key), settingRows.map(({ key }) => key))
+    t.match(settings, [{ key: 'webhook_url', type: 'text', unit: null, default: '', help: /\w/ }])
+    t.notMatch(JSON.stringify(settings), 'a-secret-of-mine')
+    await client.put('/api/settings', { webhook_secret: '' })
+  })
+
   t.test('what is written is kept, over a restart too', async t => {
     const patch = {
       webhook_url: 'https://hooks.example/a',

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import t from 'tap'
 import { startReceiver } from '../support/receiver.js'
 import { adminToken, startServer } from '../support/server.js'
@@ -35,5 +36,26 @@ t.test('POST /api/settings/webhook-test', async t => {
 
   for (const secret of ['whsec_', 'whsec_not base64', 'whsec_***']) {
     t.match(await client.put('/api/settings', { webhook_secret: secret }), { status: 400, body: { field: 'webhook_secret' } }, secret)
+  }
+})
+
+const hasOpenssl = spawnSync('openssl', ['version']).status === 0
+
+t.test('what is received can be verified with openssl alone', { skip: !hasOpenssl && 'there is no openssl here' }, async t => {
+  const { client } = await startServer(t)
+  const receiver = await startReceiver(t)
+  const digest = (key: string[], text: string): string =>
+    spawnSync('openssl', ['dgst', '-sha256', ...key, '-binary'], { input: text }).stdout.toString('base64')
+  const secrets: Array<[secret: string, key: string[]]> = [
+    ['a plain secret', ['-hmac', 'a plain secret']],
+    ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', ['-mac', 'HMAC', '-macopt', 'hexkey:31f290f6bf06298aab4f08d43c3f082cf648a362da2da4b0']]
+  ]
+  for (const [index, [secret, key]] of secrets.entries()) {
+    await client.put('/api/settings', { webhook_url: `${receiver.url}/hook`, webhook_secret: secret })
+    t.equal((await client.post('/api/settings/webhook-test')).body.success, true)
+    const { headers, text } = (await receiver.received(index + 1))[index] as (typeof receiver.requests)[number]
+    const signed = (body: string): string => `v1,${digest(key, `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`)}`
+    t.equal(headers['webhook-signature'], signed(text), secret)
+    t.not(headers['webhook-signature'], signed(text.replace('webhook_test', 'deploy_success')), 'a changed body does not fit')
   }
 })

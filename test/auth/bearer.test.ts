@@ -120,6 +120,8 @@ t.test('the local operator needs no token, and deploys through the command line 
     kind: 'unauthorized',
     code: 'unauthorized'
   })
+  t.equal(bearer.authorise('local', credentials(undefined, { local: true })).role, 'local')
+  t.throws(() => bearer.authorise('local', credentials('Bearer admin-token')), { kind: 'forbidden', code: 'forbidden' })
 })
 
 t.test('deploying, rolling back and the terminal are for allowed addresses', async t => {

@@ -1,19 +1,33 @@
 /*
  * How long a user waits for nothing: `svc --help` against a bare Node (issue: at most 1.5 times), and `svc serve` until
- * /api/health answers (within 5 times of that). Whole processes, from spawn to exit or answer, on a data directory that
- * exists already.
+ * /api/health answers: against a bare Node (within 5 times), and against the least that a server of another make would
+ * need, fastify with a route that reads from better-sqlite3 (issue 5: at most as long). Whole processes, from spawn to
+ * exit or answer, on a data directory that exists already.
  */
-import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { get, type IncomingMessage } from 'node:http'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { compare, machine } from '../support/bench.js'
+import { startListening } from '../support/listening.js'
+import { installedFolder } from '../support/rivals.js'
 import { bareEnvironment, svcPath } from '../support/svc.js'
 
 const directory = mkdtempSync(join(tmpdir(), 'svc-bench-start-'))
 const env = bareEnvironment(directory, {})
+
+/** A server with nothing in it but what svc cannot do without either: HTTP, and a database that is asked. */
+const rivalProgram = `
+  import Database from 'better-sqlite3'
+  import fastify from 'fastify'
+  const database = new Database(process.argv[2])
+  database.pragma('journal_mode = WAL')
+  database.exec('CREATE TABLE IF NOT EXISTS kept (id INTEGER PRIMARY KEY, value TEXT)')
+  const count = database.prepare('SELECT count(*) AS kept FROM kept')
+  const app = fastify()
+  app.get('/api/health', async () => ({ status: 'ok', ...count.get() }))
+  console.log((await app.listen({ host: '127.0.0.1', port: 0 })) + '/')
+`
 
 function runMs(words: string[]): number {
   const startedAt = performance.now()
@@ -22,26 +36,18 @@ function runMs(words: string[]): number {
   return performance.now() - startedAt
 }
 
-async function serveMs(): Promise<number> {
-  const startedAt = performance.now()
-  const server = spawn(process.execPath, [svcPath, 'serve', '--port', '0'], {
-    cwd: directory,
-    env,
-    stdio: ['ignore', 'pipe', 'inherit']
-  })
-  const ended = once(server, 'exit')
-  let said = ''
-  server.stdout.setEncoding('utf8').on('data', (text: string) => (said += text))
-  while (!/http:\S+\n/.test(said)) await once(server.stdout, 'data')
-  const [answer] = (await once(get(`${/http:\S+/.exec(said)?.[0]}api/health`, { agent: false }), 'response')) as [
-    IncomingMessage
-  ]
-  const tookMs = performance.now() - startedAt
-  if (answer.statusCode !== 200) throw new Error(`/api/health answered ${answer.statusCode}`)
-  await once(answer.resume(), 'close')
-  server.kill()
-  await ended
-  return tookMs
+async function answerMs(words: string[]): Promise<number> {
+  const server = await startListening(words, { cwd: directory, env, path: 'api/health' })
+  await server.stop()
+  return server.tookMs
+}
+
+async function rival(): Promise<(() => Promise<number>) | null> {
+  const folder = await installedFolder({ fastify: '5.6.2', 'better-sqlite3': '12.4.1' })
+  if (folder === null) return null
+  const program = join(folder, 'server.mjs')
+  writeFileSync(program, rivalProgram)
+  return () => answerMs([program, join(directory, 'rival.db')])
 }
 
 console.log(machine())
@@ -57,9 +63,13 @@ try {
   await compare({
     name: 'svc serve until /api/health answers',
     unit: 'ms',
-    rounds: 9,
-    contestants: { 'svc serve': serveMs, 'node -e 0': bare },
-    target: 'within 5 times node -e 0'
+    rounds: 15,
+    contestants: {
+      'svc serve': () => answerMs([svcPath, 'serve', '--port', '0']),
+      'node -e 0': bare,
+      'fastify + better-sqlite3': await rival()
+    },
+    target: 'within 5 times node -e 0, and within once fastify'
   })
 } finally {
   rmSync(directory, { recursive: true, force: true })

@@ -1,6 +1,8 @@
 import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
 import { renderCompletion, shells, type CompletionRow } from '../../lib/cli/completion.js'
 import { svc } from '../support/svc.js'
 
@@ -19,35 +21,70 @@ t.test('every shell gets every command and option, from the tables', async t => 
   }
 })
 
-t.test('bash', { skip: without('bash') }, async t => {
-  const cwd = t.testdir({ 'script.bash': (await svc(['completion', 'bash'], { cwd: t.testdir({}) })).stdout, 'a.zip': '' })
-  const complete = (line: string): string[] => {
-    const { stdout, stderr } = spawnSync('bash', ['--norc', '-c', `source "$1"; COMP_LINE=$2 COMP_POINT=\${#2}; _svc; printf '%s\\n' "\${COMPREPLY[@]}"`, '-', join(cwd, 'script.bash'), line], { cwd, encoding: 'utf8' })
-    t.equal(stderr, '', line)
-    return stdout.trim().split('\n').filter(Boolean)
-  }
-  const cases: Array<[line: string, expected: string[]]> = [
-    ['svc pus', ['push']],
-    ['svc ro', ['rollback']],
-    ['svc config:s', ['set']],
-    ['svc push --tok', ['--token']],
-    ['svc push --no-ig', ['--no-ignore-builtin']],
-    ['svc serve --runtime ', ['auto', 'node', 'bun']],
-    ['svc serve --runtime b', ['bun']],
-    ['svc admin ', ['reset-password']],
-    ['svc admin reset-password --ra', ['--random']],
-    ['svc help doc', ['doctor']],
-    ['svc push --out a', ['a.zip']],
-    ['svc nothing --x', []]
-  ]
-  for (const [line, expected] of cases) t.same(complete(line), expected, line)
-  t.ok(complete('svc ').includes('doctor'))
-})
+/** What is typed before the tab key, and what is offered. */
+const cases: Array<[line: string, expected: string[]]> = [
+  ['svc pus', ['push']],
+  ['svc ro', ['rollback']],
+  ['svc adm', ['admin']],
+  ['svc config:s', ['config:set']],
+  ['svc push --tok', ['--token']],
+  ['svc push --no-ig', ['--no-ignore-builtin']],
+  ['svc serve --runtime ', ['auto', 'node', 'bun']],
+  ['svc serve --runtime b', ['bun']],
+  ['svc admin ', ['reset-password']],
+  ['svc admin reset-password --ra', ['--random']],
+  ['svc help doc', ['doctor']],
+  ['svc push --out a', ['a.zip']],
+  ['svc import a', ['a.zip']],
+  ['svc nothing --x', []]
+]
 
-for (const shell of ['zsh', 'fish'] as const) {
-  t.test(`${shell} can read its script`, { skip: without(shell) }, async t => {
-    const { stdout } = await svc(['completion', shell], { cwd: t.testdir({}) })
-    const { status, stderr } = spawnSync(shell, ['-n', join(t.testdir({ script: stdout }), 'script')], { encoding: 'utf8' })
-    t.equal(status, 0, stderr)
+/** Asks the shell itself, in a directory with its script and a file `a.zip`: what it offers after each line. */
+type Ask = (lines: string[], cwd: string) => string[][]
+
+const linesOf = (text: string): string[] => text.split('\n').map(line => line.replace(/\r$/, '')).filter(Boolean)
+
+function run(t: Test, program: string, words: string[], { cwd, env = {} }: { cwd: string; env?: Record<string, string> }): string {
+  const { stdout, stderr, status } = spawnSync(program, words, {
+    cwd, encoding: 'utf8', timeout: 30_000, env: { PATH: process.env['PATH'], HOME: cwd, TERM: 'xterm', ...env }
+  })
+  t.equal(stderr, '')
+  t.equal(status, 0)
+  return stdout
+}
+
+const support = fileURLToPath(new URL('../../../test/support/', import.meta.url))
+
+function askZsh(t: Test, env: Record<string, string> = {}): Ask {
+  return (lines, cwd) => {
+    const offers = run(t, 'zsh', ['-f', join(support, 'complete.zsh'), ...lines], { cwd, env }).split('\n').slice(0, -1)
+    return offers.map(offer => offer.split('|').filter(Boolean))
+  }
+}
+
+const ask: Record<(typeof shells)[number], (t: Test) => Ask> = {
+  bash: t => (lines, cwd) => lines.map(line => {
+    const script = `source ./_svc; COMP_LINE=$1 COMP_POINT=\${#1}; _svc; printf '%s\\n' "\${COMPREPLY[@]}"`
+    const offer = linesOf(run(t, 'bash', ['--norc', '-c', script, '-', line], { cwd }))
+    // What is offered takes the place of what follows the last colon: bash cuts words there.
+    const before = /\S*:(?=\S*$)/.exec(line)?.[0] ?? ''
+    return offer.map(word => before + word)
+  }),
+  zsh: t => askZsh(t),
+  fish: t => (lines, cwd) => lines.map(line =>
+    linesOf(run(t, 'fish', ['--no-config', '-c', 'source ./_svc; complete -C "$argv[1]"', line], { cwd })).map(offer => offer.split('\t')[0] as string))
+}
+
+for (const shell of shells) {
+  t.test(`${shell}, the shell itself`, { skip: without(shell) }, async t => {
+    const cwd = t.testdir({ 'a.zip': '' })
+    writeFileSync(join(cwd, '_svc'), (await svc(['completion', shell], { cwd })).stdout)
+    const complete = ask[shell](t)
+    const offers = complete(cases.map(([line]) => line), cwd)
+    for (const [index, [line, expected]] of cases.entries()) t.same(offers[index]?.sort(), [...expected].sort(), line)
+    const [commands] = complete(['svc '], cwd)
+    for (const word of ['doctor', 'admin', 'telemetry:off']) t.ok(commands?.includes(word), word)
+    if (shell !== 'zsh') return
+    t.same(askZsh(t, { FROM_FPATH: '1' })(['svc pus', 'svc push --tok'], cwd), [['push'], ['--token']], 'as a file in $fpath')
   })
 }

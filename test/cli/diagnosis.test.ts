@@ -1,6 +1,6 @@
 import t from 'tap'
 import { checkNode, detailFindings } from '../../lib/cli/diagnosis.js'
-import type { HealthDetail } from '../../lib/system/health.js'
+import type { HealthDetail } from '../../lib/model/health.js'
 
 const well: HealthDetail = {
   version: '1', runtime: { name: 'node', version: 'v20' }, uptimeSec: 1, serverTime: '', memoryMB: { rss: 1, heapUsed: 1 },

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -10,14 +10,16 @@ import { disk as realDisk, type Disk } from '../../lib/target/disk.js'
 import { extractionStage, refusalOf, type ExtractionStage } from '../support/extraction.js'
 import { makeZip } from '../support/make-zip.js'
 import { snapshot } from '../support/tree.js'
+import { bare } from '../support/bare.js'
 
-/** New and replaced files, new directories, links, directories to be entered, one large file. */
+/** New and replaced files, two that only get another time, new directories, links, one large file. */
 const zip = makeZip([
   { name: 'index.html', data: 'new page', mode: 0o100644 }, { name: 'app/a.js', data: 'new a' },
   { name: 'app/b.js', data: 'new b', method: 8 }, { name: 'app/new.js', data: 'new' },
   { name: 'fresh/', mode: 0o040750 }, { name: 'fresh/x', data: 'x' }, { name: 'fresh/deep/y', data: 'y' },
   { name: 'fresh/deep/l', data: '../x', mode: 0o120777 }, { name: 'current', data: 'app/a.js', mode: 0o120777 },
-  { name: 'large', data: Buffer.alloc(700_000, 'z'), method: 8 }
+  { name: 'large', data: Buffer.alloc(700_000, 'z'), method: 8 },
+  { name: 'app/same.js', data: 'same' }, { name: 'same', data: Buffer.alloc(600_000, 's'), method: 8 }
 ])
 
 function furnish(stage: ExtractionStage): void {
@@ -30,6 +32,16 @@ function furnish(stage: ExtractionStage): void {
   writeFileSync(join(stage.target, 'app/b.js'), 'old b')
   writeFileSync(join(stage.target, 'app/other.js'), 'stays')
   symlinkSync('app/b.js', join(stage.target, 'current'))
+  writeFileSync(join(stage.target, 'app/same.js'), 'same')
+  writeFileSync(join(stage.target, 'same'), Buffer.alloc(600_000, 's'))
+  for (const path of dated) utimesSync(join(stage.target, path), 1000, 1000)
+}
+
+const dated = ['app/same.js', 'same']
+
+/** The target, with the times of those files whose time is all that changes. */
+function stateOf({ target }: ExtractionStage): string[] {
+  return [...snapshot(target), ...dated.map(path => `${path} at ${Math.round(statSync(join(target, path)).mtimeMs)}`)]
 }
 
 /** A disk whose n-th call fails, or does `instead`. */
@@ -54,9 +66,9 @@ t.test('whichever call fails, the target is as it was or complete', async t => {
   const stage = extractionStage(t.testdir())
   stage.put(zip)
   furnish(stage)
-  const before = snapshot(stage.target)
+  const before = stateOf(stage)
   await stage.run()
-  const after = snapshot(stage.target)
+  const after = stateOf(stage)
   let failures = 0
   for (let n = 1; ; n++) {
     furnish(stage)
@@ -65,7 +77,7 @@ t.test('whichever call fails, the target is as it was or complete', async t => {
     if (calls() < n) break
     // A failure that struck while putting back is cured by the next start.
     await recoverTargets({ home: stage, onProblem: (_id, error) => { throw error } })
-    const now = snapshot(stage.target)
+    const now = stateOf(stage)
     const expected = outcome === 'done' || JSON.stringify(now) === JSON.stringify(after) ? after : before
     if (outcome !== 'done') failures++
     if (JSON.stringify(now) !== JSON.stringify(expected)) t.strictSame(now, expected, `call ${n} fails: ${outcome}`)
@@ -81,23 +93,23 @@ t.test('killed at any call, the next start makes the target what it was', async 
   const stage = extractionStage(t.testdir())
   stage.put(zip)
   furnish(stage)
-  const before = snapshot(stage.target)
+  const before = stateOf(stage)
   await stage.run()
-  const after = snapshot(stage.target)
+  const after = stateOf(stage)
   let putBack = 0
   let complete = 0
   for (let n = 1; ; n += 7) {
     furnish(stage)
-    const child = spawn(process.execPath, [killer, stage.archivePath, stage.target, stage.deployments, String(n)], {
+    const child = spawn(...bare(process.execPath, [killer, stage.archivePath, stage.target, stage.deployments, String(n)]), {
       stdio: ['ignore', 'ignore', 'inherit']
     })
     const [, signal] = await once(child, 'exit') as [number | null, string | null]
     if (signal === null) break
     await recoverTargets({ home: stage, onProblem: (_id, error) => { throw error } })
-    const now = JSON.stringify(snapshot(stage.target))
+    const now = JSON.stringify(stateOf(stage))
     if (now === JSON.stringify(before)) putBack++
     else if (now === JSON.stringify(after)) complete++
-    else t.strictSame(snapshot(stage.target), before, `killed at call ${n}`)
+    else t.strictSame(stateOf(stage), before, `killed at call ${n}`)
     t.strictSame(readdirSync(stage.deployments).filter(name => name.endsWith('.undo')), [], 'no journal is left')
   }
   t.ok(putBack > 5, `${putBack} times it was put back`)
@@ -114,7 +126,7 @@ t.test('killed at any moment while two threads stage', async t => {
     furnish(stage)
     for (let i = 0; i < 600; i += 3) writeFileSync(join(stage.target, `app/f${i}.js`), 'old')
     const before = snapshot(stage.target)
-    const child = spawn(process.execPath, [killer, stage.archivePath, stage.target, stage.deployments, 'threads'], {
+    const child = spawn(...bare(process.execPath, [killer, stage.archivePath, stage.target, stage.deployments, 'threads']), {
       stdio: ['ignore', 'pipe', 'inherit']
     })
     const exit = once(child, 'exit')

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { createHash } from 'node:crypto'
 import {
-  chmodSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, rmSync, rmdirSync, statSync, symlinkSync,
+  chmodSync, existsSync, linkSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, rmSync, rmdirSync, statSync, symlinkSync,
   utimesSync, writeFileSync
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -74,7 +74,14 @@ t.test('what is the same already is left as it is', async t => {
   t.strictSame(['a', 'l', 'd/b'].map(inode), before)
   utimesSync(join(stage.target, 'a'), 1, 1)
   t.strictSame((await stage.run()).changedPaths, [], 'another time is no other content')
-  t.not(inode('a'), before[0], 'but it is set')
+  t.equal(inode('a'), before[0], 'the file is the same')
+  const archiveTimeMs = new Date(2024, 5, 15, 12, 30).getTime()
+  t.equal(statSync(join(stage.target, 'a')).mtimeMs, archiveTimeMs, 'and has the time of the archive')
+  linkSync(join(stage.target, 'a'), join(stage.target, 'elsewhere'))
+  utimesSync(join(stage.target, 'a'), 1, 1)
+  await stage.run()
+  t.equal(statSync(join(stage.target, 'a')).mtimeMs, archiveTimeMs)
+  t.equal(statSync(join(stage.target, 'elsewhere')).mtimeMs, 1000, 'a file that has another name keeps its time there')
 })
 
 t.test('a link is replaced by a file and the reverse, and never followed', async t => {

@@ -413,6 +413,37 @@ t.test('a server that stops waits no longer than its grace', async t => {
   t.equal((await reply).status, 0)
 })
 
+t.test('a partial table: what it has is answered, everything else waits for the whole one', async t => {
+  const early: Route = { method: 'GET', path: '/api/early', auth: 'public', handle: () => json({ early: true }) }
+  const { server, url, events } = await startServer(t, [early], { isPartial: true })
+  const waiting = [
+    fetch(`${url}/api/things/1`),
+    fetch(`${url}/api/things`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"a":1}' }),
+    fetch(`${url}/api/early`, { method: 'DELETE' }),
+    fetch(`${url}/page`),
+    fetch(`${url}/api/nothing`, { method: 'POST' })
+  ]
+  t.equal((await fetch(`${url}/api/early`)).status, 200)
+  t.same(events.map(event => event.path), ['/api/early'], 'the others are still there')
+  const page = Buffer.from('the page')
+  server.complete({
+    routes: [early, ...routes],
+    fallback: async ({ path }) => (path === '/page' ? { kind: 'bytes', status: 200, body: page, headers: {} } : undefined)
+  })
+  const replies = await Promise.all(waiting)
+  t.same(replies.map(({ status }) => status), [200, 200, 405, 200, 404])
+  t.same(await Promise.all(replies.slice(0, 2).map(reply => reply.json())), [{ id: '1', q: null }, { got: { a: 1 } }])
+  t.equal((await fetch(`${url}/api/things/2`)).status, 200)
+  t.equal((await fetch(`${url}/api/early`)).status, 200)
+})
+
+t.test('who waits for a table that never comes is let go when the server closes', async t => {
+  const { server, port } = await startServer(t, [], { isPartial: true })
+  const reply = sendRaw(port, 'GET /api/things/1 HTTP/1.1\r\nHost: a\r\n\r\n')
+  await server.close({ graceMs: 0 })
+  t.equal((await reply).status, 0)
+})
+
 t.test('an address that cannot be listened on is refused', async t => {
   const { port } = await startServer(t, routes)
   const second = createHttpServer({

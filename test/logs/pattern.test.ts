@@ -23,6 +23,33 @@ t.test('the text that every match contains', async t => {
   t.match(compilePattern({ q: 'é', isRegex: true, ignoresCase: true }), { literal: '', isLiteral: false }, 'not certain')
 })
 
+t.test('the expression for bytes', async t => {
+  const bytes = (text: string): string => Buffer.from(text).toString('latin1')
+  const cases: Array<[q: string, bytewise: string | null]> = [
+    ['a+b', 'ab'],
+    ['" (501|503) [0-9]+ "', '" (501|503) [0-9]+ "'],
+    ['\\d\\.\\w+', '\\d\\.\\w+'],
+    ['GET .* 50\\d', 'GET .* 50\\d'],
+    ['"[^"]*"', '"[^\\r\\n"]*"'],
+    ['a.c', null],
+    ['a\\s*c', null],
+    ['a(?!b)', null],
+    ['a[é]', null],
+    ['a失+', `a(?:${bytes('失')})+`],
+    ['\\p{L}a', null]
+  ]
+  for (const [q, bytewise] of cases) t.equal(compilePattern({ q, isRegex: true, ignoresCase: false }).bytewise, bytewise, q)
+  t.equal(compilePattern({ q: 'é+', isRegex: true, ignoresCase: true }).bytewise, null, 'another letter than its bytes tell')
+  t.equal(compilePattern({ q: '失败.', isRegex: false, ignoresCase: true }).bytewise, `${bytes('失败')}\\.`)
+})
+
+t.test('what may be repeated at the start is left out', async t => {
+  const cases: Array<[q: string, source: string]> = [
+    ['.*b', 'b'], ['.*.*?b', 'b'], ['.+b', '.b'], ['a*[^"]*b', 'b'], ['.*', ''], ['.?b', '.?b'], ['(a)*b', '(a)*b'], ['^.*b', '^.*b']
+  ]
+  for (const [q, source] of cases) t.equal(compilePattern({ q, isRegex: true, ignoresCase: false }).source, source, q)
+})
+
 t.test('what cannot be searched for is refused, naming q', async t => {
   for (const q of ['', '(', '[', '*', 'a'.repeat(1001)]) {
     t.throws(() => compilePattern({ q, isRegex: true, ignoresCase: false }), { name: 'Refusal', message: /^"q" / }, q.slice(0, 5))

@@ -1,19 +1,22 @@
+import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { createSearches, type SearchEvent, type SearchQuery } from '../../lib/logs/search.js'
 
+const searchModule = new URL('../../lib/logs/search.js', import.meta.url).href
 const plain = { q: 'needle', isRegex: false, ignoresCase: false, maxHits: 500, context: 0, fromOffset: 0, toOffset: undefined }
 
-async function stage(t: Test, text: string | Buffer) {
+async function stage(t: Test, text: string | Buffer, stallMs = 60_000) {
   const path = join(t.testdir({}), 'file')
   writeFileSync(path, text)
   const handle = await open(path)
   t.teardown(() => handle.close())
   const { size } = await handle.stat()
-  const contents = { handle, size, isCompressed: false, release: async () => {} }
-  const searches = createSearches({ stallMs: 700 })
+  const contents = { handle, reach: async () => ({ size, isWhole: true }) }
+  const searches = createSearches({ stallMs })
   const run = async (query: Partial<SearchQuery>, signal = new AbortController().signal, slow = async () => {}) => {
     const events: SearchEvent[] = []
     await searches.run(contents, { ...plain, ...query, signal }, async event => {
@@ -70,19 +73,87 @@ t.test('as many hits as may be, with as many lines around them', async t => {
   t.equal((await long({ maxHits: 500, context: 20 })).length, 502)
 })
 
+t.test('a file that comes while it is searched', async t => {
+  const lines = Array.from({ length: 300_000 }, (_, n) => (n % 10_000 === 7 ? `line ${n} needle` : `line ${n} ${'x'.repeat(n % 90)}`))
+  const text = `${lines.join('\n')}\n`
+  const path = join(t.testdir({}), 'file')
+  writeFileSync(path, text.slice(0, 8_000_000))
+  const handle = await open(path, 'r+')
+  t.teardown(() => handle.close())
+  let more = (): void => {}
+  const later = new Promise<void>(resolve => { more = resolve })
+  const contents = {
+    handle,
+    async reach(wanted: number) {
+      if (wanted <= 8_000_000) return { size: 8_000_000, isWhole: false }
+      await later
+      return { size: text.length, isWhole: true }
+    }
+  }
+  const searches = createSearches()
+  const found: string[] = []
+  await searches.run(contents, { ...plain, context: 1, signal: new AbortController().signal }, async event => {
+    if (event.event === 'hit') found.push(event.data.text)
+    // The first hits are there before the rest of the file is.
+    if (event.event === 'hit' && found.length === 1) {
+      await handle.write(text.slice(8_000_000), 8_000_000)
+      more()
+    }
+    if (event.event === 'done') t.equal(event.data.scannedBytes, text.length)
+  })
+  t.same(found, lines.filter(line => line.endsWith('needle')))
+  const broken = { handle, reach: async (wanted: number) => {
+    if (wanted <= 8_000_000) return { size: 8_000_000, isWhole: false }
+    throw new Error('broken')
+  } }
+  let hits = 0
+  const run = searches.run(broken, { ...plain, signal: new AbortController().signal }, async ({ event }) => { if (event === 'hit') hits++ })
+  await t.rejects(run, { message: 'broken' })
+  t.ok(hits > 3, 'what comes before the end is found')
+  await searches.close()
+})
+
 t.test('an empty file, an empty range', async t => {
   const { run } = await stage(t, '')
   t.same(await run({}), [{ event: 'done', data: { scannedBytes: 0 } }])
   const { run: other } = await stage(t, 'needle\n')
   t.same(await other({ fromOffset: 99 }), [{ event: 'done', data: { scannedBytes: 0 } }])
+  t.same(await other({ fromOffset: 3, toOffset: 2 }), [{ event: 'done', data: { scannedBytes: 0 } }])
 })
 
 t.test('given up: by its caller, and by an expression without end', async t => {
-  const { run } = await stage(t, `${'a'.repeat(4000)}!\n`.repeat(5000))
+  const { run } = await stage(t, `${'a'.repeat(4000)}!\n`.repeat(5000), 1000)
   const controller = new AbortController()
   const reason = new Error('gone')
   const over = run({ q: 'a' , maxHits: 5000 }, controller.signal, async () => controller.abort(reason))
   await t.rejects(over, reason)
   await t.rejects(run({ q: '(a+)+$', isRegex: true }), { name: 'Refusal', message: /stopped/ })
   t.equal((await run({ q: '!', maxHits: 1 })).length, 3, 'others go on')
+})
+
+t.test('threads are used again, and keep nobody from ending', async t => {
+  const path = join(t.testdir({}), 'file')
+  writeFileSync(path, 'a needle\n'.repeat(1000))
+  const program = `
+    import { readdirSync } from 'node:fs'
+    import { open } from 'node:fs/promises'
+    import { createSearches } from ${JSON.stringify(searchModule)}
+    const handle = await open(${JSON.stringify(path)})
+    const contents = { handle, reach: async () => ({ size: ${9 * 1000}, isWhole: true }) }
+    const searches = createSearches()
+    const query = { ...${JSON.stringify(plain)}, toOffset: undefined, signal: new AbortController().signal }
+    const threads = () => process.platform === 'linux' ? readdirSync('/proc/self/task').length : 0
+    const seen = []
+    for (const maxHits of [2000, 5, 2000]) {
+      let hits = 0
+      await searches.run(contents, { ...query, maxHits }, async ({ event }) => { if (event === 'hit') hits++ })
+      seen.push([hits, threads()])
+    }
+    await handle.close()
+    console.log(JSON.stringify(seen))
+  `
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program])
+  const [first, cut, last] = JSON.parse(stdout)
+  t.same([first[0], cut[0], last[0]], [1000, 5, 1000])
+  t.equal(last[1], first[1], 'no thread more')
 })

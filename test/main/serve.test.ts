@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
@@ -74,6 +74,47 @@ t.test('a port that is in use is a sentence, and the data directory is free agai
   await t.rejects(serve(options), { kind: 'conflict', code: 'address_in_use', message: /another program/ })
   const free = await serve({ ...options, port: 0 })
   await free.stop({ wait: true })
+})
+
+t.test('from the moment it says where it listens, every request is answered', async t => {
+  const directory = t.testdir()
+  const asked: Array<Promise<Response>> = []
+  const ask = (line: string): void => {
+    const url = /http:\S+(?=\/$)/.exec(line)?.[0]
+    const headers = { authorization: 'Bearer from-the-environment' }
+    if (url !== undefined) asked.push(fetch(`${url}/api/health`), fetch(`${url}/api/projects`, { headers }), fetch(`${url}/api/nothing`))
+  }
+  const server = await serve({
+    home: locateHome({ SVC_HOME: join(directory, 'home') }),
+    port: 0,
+    cwd: directory,
+    environment: { ADMIN_TOKEN: 'from-the-environment' },
+    report: { info: ask, warn: () => {} }
+  })
+  t.teardown(() => server.stop({ wait: false }))
+  t.same((await Promise.all(asked)).map(({ status }) => status), [200, 200, 404])
+})
+
+t.test('a start that fails once it listens answers nobody, and lets go of the port and the data directory', async t => {
+  const directory = t.testdir()
+  const home = locateHome({ SVC_HOME: join(directory, 'home') })
+  const asked: Array<Promise<unknown>> = []
+  let port = 0
+  const spoil = (line: string): void => {
+    const url = /http:\S+(?=\/$)/.exec(line)?.[0]
+    if (url === undefined) return
+    port = Number(new URL(url).port)
+    asked.push(t.rejects(fetch(`${url}/api/projects`)))
+    rmdirSync(home.tmp)
+    writeFileSync(home.tmp, 'no directory')
+  }
+  const options = { home, port: 0, cwd: directory, environment: {}, report: { info: spoil, warn: () => {} } }
+  await t.rejects(serve(options), { code: 'EEXIST' })
+  await Promise.all(asked)
+  t.equal(await findOwner(home.directory), null)
+  rmSync(home.tmp)
+  const again = await serve({ ...options, port, report: { info: () => {}, warn: () => {} } })
+  await again.stop({ wait: true })
 })
 
 t.test('a data directory has one server', async t => {

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { locateHome, ensureHome } from '../../lib/config/home.js'
 import { openAdminToken } from '../../lib/auth/admin-token.js'
+import { createFront } from '../../lib/main/front.js'
 import { createServices } from '../../lib/main/services.js'
 import { systemActor } from '../../lib/model/audit.js'
 import { openStore } from '../../lib/store/database.js'
@@ -14,10 +15,10 @@ t.test('the services are joined: a setting reaches the bearer, a project its tok
   const store = await openStore({ directory: home.directory, clock })
   t.teardown(() => store.close())
   const admin = await openAdminToken({ home, ids: randomIds })
-  const { settings, bearer, api } = createServices(
-    { store, home, clock, ids: randomIds, environment: {}, version: 'dev', log: () => {} },
-    admin
-  )
+  const world = { store, home, clock, ids: randomIds, environment: {}, terminal: false, version: 'dev', log: () => {} }
+  const front = createFront(world, admin)
+  const { settings, bearer } = front
+  const { api } = createServices(world, front)
   const client = { address: '192.0.2.1', witnessed: '192.0.2.1', viaProxy: false, local: false }
   const authorise = (token: string) => () =>
     bearer.authorise('upload', { headers: { authorization: `Bearer ${token}` }, query: new URLSearchParams(), client })

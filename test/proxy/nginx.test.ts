@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startServeProcess } from '../support/serve-process.js'
 import { svc } from '../support/svc.js'
+import { createClient } from '../support/client.js'
+import { connectTerminal, noPty, openTerminal } from '../support/web-terminal.js'
 import { findNginx, startNginx } from './nginx.js'
 
 const program = findNginx()
@@ -68,6 +70,18 @@ for (const base of ['', '/tools/svc']) {
       t.match(page, `<base href="${base}/">`)
       const script = /<script[^>]* src="([^"]+)"/.exec(page)?.[1] as string
       t.equal((await fetch(new URL(script, `${url}/`))).status, 200)
+    })
+
+    await t.test('a terminal opens for pages of the address the browser uses, and for no others', { skip: noPty }, async t => {
+      const client = createClient(() => url, server.adminToken)
+      const terminal = await openTerminal({ url, client }, { headers: { origin: proxy } })
+      terminal.type('echo thr""ough\n')
+      await terminal.sees(/through\r\n/)
+      terminal.raw.close()
+      await terminal.closed()
+      const foreign = await connectTerminal({ url, client }, { headers: { origin: 'http://127.0.0.1' } })
+      t.equal(foreign.status, 403)
+      foreign.socket.destroy()
     })
 
     if (base === '') return

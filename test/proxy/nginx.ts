@@ -30,11 +30,28 @@ interface Proxy {
 
 /** A real nginx in front of `upstream`, with the README's recipe at `location`; it ends with the test. */
 export async function startNginx(t: Test, program: string, { directory, upstream, location }: Proxy): Promise<string> {
+  const http = 'access_log off;'
+  const { url } = await runNginx(t, program, { directory, http, location: `location ${location} {${recipe(upstream)}}` })
+  return url
+}
+
+/** A real nginx, and the command line that speaks to it. */
+export interface Nginx {
+  url: string
+  /** Before `-s reopen`. */
+  words: string[]
+}
+
+/** Runs nginx with these directives until the test ends; its files go into `directory`. */
+export async function runNginx(
+  t: Test, program: string, { directory, http, location }: { directory: string; http: string; location: string }
+): Promise<Nginx> {
   const port = await freePort()
   for (const name of ['body', 'proxy', 'logs']) mkdirSync(join(directory, name), { recursive: true })
   const configFile = join(directory, 'nginx.conf')
-  writeFileSync(configFile, configuration({ directory, port, upstream, location }))
-  const child = spawn(program, ['-e', join(directory, 'logs/error.log'), '-p', directory, '-c', configFile], { stdio: 'ignore' })
+  writeFileSync(configFile, configuration({ directory, port, http, location }))
+  const words = ['-e', join(directory, 'logs/error.log'), '-p', directory, '-c', configFile]
+  const child = spawn(program, words, { stdio: 'ignore' })
   const ended = once(child, 'close')
   t.teardown(async () => {
     child.kill('SIGTERM')
@@ -42,7 +59,7 @@ export async function startNginx(t: Test, program: string, { directory, upstream
   })
   const url = `http://127.0.0.1:${port}`
   for (let tries = 0; tries < 100; tries++) {
-    if (await fetch(url).then(() => true, () => false)) return url
+    if (await fetch(url).then(() => true, () => false)) return { url, words: [program, ...words] }
     await sleep(50)
   }
   throw new Error(`nginx did not start: ${execFileSync('cat', [join(directory, 'logs/error.log')]).toString()}`)
@@ -57,15 +74,29 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** Everything nginx writes stays below `directory`, so that a normal user may run it. The location block is the README's. */
-function configuration({ directory, port, upstream, location }: Proxy & { port: number }): string {
+const recipe = (upstream: string): string => `
+      proxy_pass ${upstream};
+      proxy_http_version 1.1;
+      proxy_set_header Host $http_host;
+      proxy_set_header X-Forwarded-Host $http_host;
+      proxy_set_header Upgrade $http_upgrade;
+      proxy_set_header Connection "upgrade";
+      proxy_set_header X-Forwarded-For $remote_addr;
+      proxy_request_buffering off;
+      proxy_buffering off;
+      proxy_read_timeout 1h;
+      client_max_body_size 500m;
+    `
+
+/** Everything nginx writes stays below `directory`, so that a normal user may run it. */
+function configuration({ directory, port, http, location }: { directory: string; port: number; http: string; location: string }): string {
   return `
 daemon off;
 master_process off;
 pid ${directory}/nginx.pid;
 events { worker_connections 64; }
 http {
-  access_log off;
+  ${http}
   client_body_temp_path ${directory}/body;
   proxy_temp_path ${directory}/proxy;
   fastcgi_temp_path ${directory}/proxy;
@@ -73,17 +104,7 @@ http {
   scgi_temp_path ${directory}/proxy;
   server {
     listen 127.0.0.1:${port};
-    location ${location} {
-      proxy_pass ${upstream};
-      proxy_http_version 1.1;
-      proxy_set_header Host $host;
-      proxy_set_header X-Forwarded-Host $host;
-      proxy_set_header X-Forwarded-For $remote_addr;
-      proxy_request_buffering off;
-      proxy_buffering off;
-      proxy_read_timeout 1h;
-      client_max_body_size 500m;
-    }
+    ${location}
   }
 }
 `

@@ -5,9 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { realDisk } from '../../lib/store/disk.js'
-import { loadSqlite } from '../../lib/store/memory.js'
+import { loadSqlite } from '../../lib/store/sqlite.js'
 import { recover } from '../../lib/store/recovery.js'
 import { readSettings } from '../../lib/store/tables/settings.js'
+import { bare } from '../support/bare.js'
 
 const program = fileURLToPath(new URL('./killed-writer.js', import.meta.url))
 const kills = 10
@@ -16,7 +17,7 @@ const longestMs = 60
 
 /** Lets the program write, kills it at a random moment; gives what it acknowledged, by store. */
 async function killWriter(directories: string[]): Promise<number[]> {
-  const child = spawn(process.execPath, [program, ...directories], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(...bare(process.execPath, [program, ...directories]), { stdio: ['ignore', 'pipe', 'inherit'] })
   const acknowledged = directories.map(() => 0)
   let text = ''
   child.stdout.setEncoding('latin1').on('data', chunk => (text += chunk))

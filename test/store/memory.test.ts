@@ -1,6 +1,7 @@
 import t from 'tap'
-import { createMemory, loadSqlite } from '../../lib/store/memory.js'
+import { createMemory } from '../../lib/store/memory.js'
 import type { Memory } from '../../lib/store/memory.js'
+import { loadSqlite } from '../../lib/store/sqlite.js'
 
 async function aMemory(t: { teardown(close: () => void): void }): Promise<Memory> {
   const memory = createMemory(await loadSqlite(), null)

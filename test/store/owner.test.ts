@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { findOwner, ownDirectory } from '../../lib/store/owner.js'
+import { bare } from '../support/bare.js'
 
 const program = fileURLToPath(new URL('./owning-program.js', import.meta.url))
 const isWindows = process.platform === 'win32'
@@ -22,7 +23,7 @@ function aHome(t: { teardown(remove: () => void): void }): string {
 
 /** A process that tries to own the directory, and what it says: `owned`, or the refusal's code. */
 function start(directory: string): { child: ChildProcess; said: Promise<string> } {
-  const child = spawn(process.execPath, [program, directory], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const child = spawn(...bare(process.execPath, [program, directory]), { stdio: ['pipe', 'pipe', 'inherit'] })
   const said = new Promise<string>(resolve => child.stdout?.once('data', (chunk: Buffer) => resolve(String(chunk).trim())))
   return { child, said }
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { openStore } from '../../lib/store/database.js'
-import { faultOfPagesInThread } from '../../lib/store/page-check.js'
+import { faultOfPagesInThread } from '../../lib/store/page-check-thread.js'
 import { readSettings, writeSetting } from '../../lib/store/tables/settings.js'
 
 /** A svc.db of 12 MB; `isDamaged`: with a page in it that makes no sense. */

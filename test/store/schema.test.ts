@@ -1,6 +1,7 @@
 import t from 'tap'
-import { createMemory, loadSqlite } from '../../lib/store/memory.js'
+import { createMemory } from '../../lib/store/memory.js'
 import { applicationId, migrate, schemaVersion, versionOf } from '../../lib/store/schema.js'
+import { loadSqlite } from '../../lib/store/sqlite.js'
 
 t.test('migrate takes every step once, and marks the database as svc\'s', async t => {
   const memory = createMemory(await loadSqlite(), null)

@@ -9,6 +9,8 @@ export interface ReceivedRequest {
   headers: IncomingHttpHeaders
   text: string
   atMs: number
+  /** Resolves when it was answered, or the sender has given up. */
+  closed: Promise<void>
 }
 
 /** How a receiver behaves: a status, or something worse. */
@@ -33,7 +35,8 @@ export async function startReceiver(t: { teardown(work: () => unknown): void }):
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const { method = '', url = '', headers } = request
-    requests.push({ method, path: url, headers, text: Buffer.concat(chunks).toString('utf8'), atMs: Date.now() })
+    const closed = new Promise<void>(resolve => response.once('close', resolve))
+    requests.push({ method, path: url, headers, text: Buffer.concat(chunks).toString('utf8'), atMs: Date.now(), closed })
     answer(response, (behaviours.length > 1 ? behaviours.shift() : behaviours[0]) as Behaviour)
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))

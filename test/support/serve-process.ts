@@ -6,6 +6,7 @@ import type { Deployment } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
 import { bareEnvironment, svcPath } from './svc.js'
 import { zipOf } from './zip.js'
+import { bare } from './bare.js'
 
 /** A real `svc serve` on a free port, with a data directory of its own below `cwd`; it ends with the test. */
 export interface ServeProcess {
@@ -43,7 +44,7 @@ export async function startServeProcess(
   env: Record<string, string> = {}
 ): Promise<ServeProcess> {
   const environment = bareEnvironment(cwd, { SVC_HOME: join(cwd, 'server-home'), ...env })
-  const child = spawn(process.execPath, [svcPath, 'serve', '--port', '0', ...words], {
+  const child = spawn(...bare(process.execPath, [svcPath, 'serve', '--port', '0', ...words]), {
     cwd,
     env: environment,
     stdio: 'pipe'

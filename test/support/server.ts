@@ -20,6 +20,8 @@ export interface Stage {
   client: Client
   /** Below it targets may lie. */
   sites: string
+  /** What the server was started with. */
+  environment: Record<string, string>
   /** What the operator was told. */
   told: { info: string[]; warn: string[] }
   /** A client that speaks with another token; null: none. */
@@ -35,6 +37,8 @@ export interface StageOptions {
   host?: string
   clock?: Clock
   environment?: Record<string, string>
+  /** As `serve --no-terminal` says it. */
+  terminal?: boolean
   /** Settings as a client would PUT them. */
   settings?: Record<string, string>
 }
@@ -56,15 +60,17 @@ export async function startServer(t: Test, options: StageOptions = {}): Promise<
   mkdirSync(sites)
   const told = { info: [] as string[], warn: [] as string[] }
 
+  const environment = { PATH: process.env['PATH'] as string, ADMIN_TOKEN: adminToken, ...options.environment }
   const start = (): Promise<RunningServer> =>
     serve({
       home,
       port: 0,
       cwd: directory,
-      environment: { PATH: process.env['PATH'] as string, ADMIN_TOKEN: adminToken, ...options.environment },
+      environment,
       report: { info: line => void told.info.push(line), warn: line => void told.warn.push(line) },
       ...(options.base === undefined ? {} : { base: options.base }),
       ...(options.host === undefined ? {} : { host: options.host }),
+      ...(options.terminal === undefined ? {} : { terminal: options.terminal }),
       ...(options.clock === undefined ? {} : { clock: options.clock })
     })
 
@@ -77,6 +83,7 @@ export async function startServer(t: Test, options: StageOptions = {}): Promise<
   return {
     home,
     sites,
+    environment,
     told,
     client,
     as,

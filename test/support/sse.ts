@@ -15,6 +15,8 @@ export interface LiveStream {
   comments: string[]
   /** The next event that fits and was not taken yet; those before it are passed over. */
   next(wanted: string | ((event: LiveEvent) => boolean), withinMs?: number): Promise<LiveEvent>
+  /** Resolves when something has come since, or the stream has ended. */
+  changed(): Promise<void>
   ended: Promise<void>
   close(): void
 }
@@ -53,6 +55,7 @@ export async function openStream(client: Client, path: string): Promise<LiveStre
     comments,
     ended,
     close: () => void reply.destroy(),
+    changed: () => new Promise(resolve => void (wake = resolve)),
     async next(wanted, withinMs = 8_000) {
       const fits = typeof wanted === 'string' ? (event: LiveEvent) => event.event === wanted : wanted
       const untilMs = performance.now() + withinMs

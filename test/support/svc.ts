@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { bare } from './bare.js'
 
 /** The launcher, as a user's PATH has it. */
 export const svcPath = fileURLToPath(new URL('../../../bin/svc.js', import.meta.url))
@@ -25,7 +26,7 @@ export interface Ended {
 
 /** Runs `svc` as a process of its own, without a terminal, until it ends. */
 export function svc(words: string[], { cwd, env = {}, input, onOutput, interruptAt }: SvcOptions): Promise<Ended> {
-  const child = spawn(process.execPath, [svcPath, ...words], { cwd, env: bareEnvironment(cwd, env), stdio: 'pipe' })
+  const child = spawn(...bare(process.execPath, [svcPath, ...words]), { cwd, env: bareEnvironment(cwd, env), stdio: 'pipe' })
   const said = { stdout: '', stderr: '' }
   let isInterrupted = false
   for (const name of ['stdout', 'stderr'] as const) {

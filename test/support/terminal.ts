@@ -1,5 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { bareEnvironment, svcPath } from './svc.js'
+import { bare } from './bare.js'
 
 /** Waits until `see` has been written since the last step, then types `type`. */
 export interface Step {
@@ -52,7 +53,7 @@ export function svcOnTerminal(
   steps: Step[],
   { cwd, env = {} }: { cwd: string; env?: Record<string, string> }
 ): Promise<{ code: number | null; text: string }> {
-  const child = spawn('python3', ['-c', script, JSON.stringify(steps), process.execPath, svcPath, ...words], {
+  const child = spawn(...bare('python3', ['-c', script, JSON.stringify(steps), process.execPath, svcPath, ...words]), {
     cwd,
     env: { TERM: 'xterm', ...bareEnvironment(cwd, env) },
     stdio: ['ignore', 'pipe', 'inherit']

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { createHealth } from '../../lib/system/health.js'
-import type { HealthDetail } from '../../lib/system/health.js'
+import type { HealthDetail } from '../../lib/model/health.js'
 import { openStage } from '../support/store.js'
 
 t.test('health', async t => {

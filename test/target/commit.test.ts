@@ -22,15 +22,17 @@ t.test('what the application did meanwhile is not overwritten, and the target is
   const cases: Array<[what: string, meddle: (target: string) => void, code: string]> = [
     ['a file appeared', target => writeFileSync(join(target, 'new'), 'theirs'), 'target_changed'],
     ['a file vanished', target => unlinkSync(join(target, 'app/old')), 'target_changed'],
+    ['a file that only gets a time was changed', target => writeFileSync(join(target, 'app/same'), 'theirs'), 'target_changed'],
+    ['a file that only gets a time vanished', target => unlinkSync(join(target, 'app/same')), 'target_changed'],
     ['a directory became a link', target => {
       renameSync(join(target, 'app'), join(target, 'moved'))
       symlinkSync('../outside', join(target, 'app'))
     }, 'written_through_link']
   ]
   for (const [what, meddle, code] of cases) {
-    const directory = t.testdir({ outside: { old: 'outside' }, target: { app: { old: 'old' }, first: 'first' } })
+    const directory = t.testdir({ outside: { old: 'outside' }, target: { app: { old: 'old', same: 'deployed' }, first: 'first' } })
     const stage = extractionStage(directory)
-    stage.put(makeZip(['app/old', 'first', 'new', 'fresh/x'].map(name => ({ name, data: 'deployed' }))))
+    stage.put(makeZip(['app/old', 'app/same', 'first', 'new', 'fresh/x'].map(name => ({ name, data: 'deployed' }))))
     let expected: string[] = []
     const disk = meddling(() => {
       meddle(stage.target)

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { disk } from '../../lib/target/disk.js'
 import { beginJournal, listJournals, recover, targetOf } from '../../lib/target/undo.js'
@@ -32,6 +32,18 @@ t.test('what was done is undone, what was not is left', async t => {
   t.equal(targetOf(journal), target)
   t.equal(recover(disk, journal), 'put back')
   t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
+})
+
+t.test('a time is put back where it was set, and the file was not changed since', async t => {
+  const directory = t.testdir({ target: { set: 'a', 'not set': 'b', 'changed since': 'c', folder: { 'with space': 'd' } } })
+  const target = join(directory, 'target')
+  const times = { set: 2000, 'not set': 1000, 'changed since': 9000, 'folder/with space': 2000 }
+  for (const [path, ms] of Object.entries(times)) utimesSync(join(target, path), ms / 1000, ms / 1000)
+  const journal = beginJournal(disk, directory, 'dep_x', target)
+  mkdirSync(join(target, '.svc-staging-dep_x'))
+  journal.ready([...Object.keys(times), 'gone'].map(path => ({ kind: 'T', path, fromMs: 1000, toMs: 2000 })))
+  t.equal(recover(disk, journal.path), 'put back')
+  t.strictSame(Object.keys(times).map(path => statSync(join(target, path)).mtimeMs), [1000, 1000, 9000, 1000])
 })
 
 t.test('what somebody else put into a new directory stays', async t => {

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { hasErrors, inspectDatabase, judge } from '../../lib/transfer/verify.js'
-import type { Found, Level } from '../../lib/transfer/verify.js'
+import type { Level } from '../../lib/model/transfer.js'
+import type { Found } from '../../lib/transfer/verify.js'
 import { openStage } from '../support/store.js'
 
 const project = { id: 'proj_a', name: 'A', deployPath: '/srv/a', token: 'secret-token', status: 'success' as const }

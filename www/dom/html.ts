@@ -32,7 +32,7 @@ export function render(template: Template, into: Element): void {
   let child = rendered.get(into)
   if (child === undefined) {
     into.replaceChildren()
-    child = createChild(into.appendChild(new Comment()))
+    child = createChild(into.appendChild(new Comment()), into.namespaceURI === svgNamespace)
     rendered.set(into, child)
   }
   child.set(template)
@@ -57,7 +57,8 @@ interface Instance {
 const isTemplate = (value: unknown): value is Template =>
   typeof value === 'object' && value !== null && 'strings' in value && 'values' in value
 
-function createChild(marker: ChildNode): Child {
+/** `isSvg`: what is placed here is a part of a drawing. */
+function createChild(marker: ChildNode, isSvg: boolean): Child {
   let roots: Root[] = []
   let shown: unknown
   let instance: Instance | undefined
@@ -80,7 +81,7 @@ function createChild(marker: ChildNode): Child {
   const setTemplate = (template: Template): void => {
     if (instance?.strings !== template.strings) {
       clear()
-      const made = instantiate(template)
+      const made = instantiate(template, isSvg)
       roots = made.roots
       instance = made.instance
       // Values first: an element finds its properties set when it enters the page.
@@ -99,7 +100,7 @@ function createChild(marker: ChildNode): Child {
       const key = isTemplate(value) && value.key !== undefined ? value.key : `#${index}`
       const known = before.get(key)
       before.delete(key)
-      list.set(key, known ?? createEntry())
+      list.set(key, known ?? createEntry(isSvg))
     }
     for (const gone of before.values()) {
       gone.child.remove()
@@ -159,9 +160,9 @@ interface Entry {
   marker: ChildNode
 }
 
-function createEntry(): Entry {
+function createEntry(isSvg: boolean): Entry {
   const marker = new Comment()
-  return { child: createChild(marker), marker }
+  return { child: createChild(marker, isSvg), marker }
 }
 
 /**
@@ -187,12 +188,12 @@ interface Root {
 
 type Update = (values: readonly unknown[]) => void
 
-function instantiate(template: Template): { fragment: DocumentFragment; roots: Root[]; instance: Instance } {
+function instantiate(template: Template, isSvg: boolean): { fragment: DocumentFragment; roots: Root[]; instance: Instance } {
   const pieces = parsed.get(template.strings) ?? parseMarkup(template.strings)
   parsed.set(template.strings, pieces)
   const updates: Update[] = []
   const fragment = new DocumentFragment()
-  const roots = pieces.map(piece => build(piece, fragment, updates))
+  const roots = pieces.map(piece => build(piece, fragment, { updates, isSvg }))
   return {
     fragment,
     roots,
@@ -205,16 +206,16 @@ function instantiate(template: Template): { fragment: DocumentFragment; roots: R
   }
 }
 
-function build(piece: Piece, parent: Node, updates: Update[]): Root {
+function build(piece: Piece, parent: Node, { updates, isSvg }: { updates: Update[]; isSvg: boolean }): Root {
   if (piece.kind === 'text') return { node: parent.appendChild(new Text(piece.text)), child: undefined }
   if (piece.kind === 'hole') {
     const node = parent.appendChild(new Comment())
-    const child = createChild(node)
+    const child = createChild(node, isSvg)
     updates.push(values => child.set(values[piece.index]))
     return { node, child }
   }
-  const isSvg = piece.tag === 'svg' || (parent instanceof Element && parent.namespaceURI === svgNamespace)
-  const element = isSvg ? document.createElementNS(svgNamespace, piece.tag) : document.createElement(piece.tag)
+  const isDrawn = isSvg || piece.tag === 'svg'
+  const element = isDrawn ? document.createElementNS(svgNamespace, piece.tag) : document.createElement(piece.tag)
   const properties: Update[] = []
   for (const attribute of piece.attributes) {
     const update = bind(element, attribute)
@@ -222,7 +223,7 @@ function build(piece: Piece, parent: Node, updates: Update[]): Root {
     else if (attribute.name.startsWith('.')) properties.push(update)
     else updates.push(update)
   }
-  for (const child of piece.children) build(child, element, updates)
+  for (const child of piece.children) build(child, element, { updates, isSvg: isDrawn })
   // Properties last: a select's value means nothing before its options are there.
   updates.push(...properties)
   parent.appendChild(element)

@@ -64,8 +64,8 @@ export class SvcApp extends SvcElement {
           letter-spacing: -0.01em;
         }
         > .brand:hover { text-decoration: none; }
+        > .brand > .sign { width: 24px; height: 24px; fill: none; stroke-linecap: round; stroke-linejoin: round; }
         > .rooms { display: grid; gap: 2px; flex: 1; align-content: start; }
-        > .rooms > button { display: none; }
         > .rooms > a, > .rooms > button, > button {
           display: flex;
           align-items: center;
@@ -78,6 +78,7 @@ export class SvcApp extends SvcElement {
           color: var(--muted);
           font-weight: 500;
         }
+        > .rooms > button { display: none; }
         > .rooms > a:hover { background: var(--hover); color: var(--text); text-decoration: none; }
         > .rooms > a[aria-current] { background: var(--hover); color: var(--text); }
         > .rooms > a[aria-current] > .icon { color: var(--accent); }
@@ -232,7 +233,7 @@ export class SvcApp extends SvcElement {
           ${t('Skip to the content')}
         </a>
         <div class="${this.#isOpen ? 'side open' : 'side'}">
-          <a class="brand" href="."><img src="icons/svc.svg" width="24" height="24" alt=""><span>svc</span></a>
+          <a class="brand" href="."><svg class="sign" aria-hidden="true"><use href="icons/sprite.svg#svc"/></svg><span>svc</span></a>
           <nav class="rooms" aria-label="${t('Rooms')}">
             ${rooms.map(({ address, words, picture, isFurther }) => html`
               <a href="${address}" class="${isFurther === true ? 'further' : null}"

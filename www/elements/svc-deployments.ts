@@ -1,4 +1,4 @@
-import type { Deployment } from '../../lib/model/deployment.js'
+import type { DeploymentRow } from '../../lib/model/deployment.js'
 import { css } from '../dom/css.js'
 import { SvcElement } from '../dom/element.js'
 import { html, keyed } from '../dom/html.js'
@@ -52,13 +52,13 @@ export class SvcDeployments extends SvcElement {
     }
   `
 
-  #items: readonly Deployment[] = []
+  #items: readonly DeploymentRow[] = []
 
-  get items(): readonly Deployment[] {
+  get items(): readonly DeploymentRow[] {
     return this.#items
   }
 
-  set items(items: readonly Deployment[]) {
+  set items(items: readonly DeploymentRow[]) {
     this.#items = items
     this.update()
   }
@@ -67,7 +67,7 @@ export class SvcDeployments extends SvcElement {
     return html`<ul>${this.#items.map(item => keyed(item.id, this.#row(item)))}</ul>`
   }
 
-  #row(item: Deployment): Template {
+  #row(item: DeploymentRow): Template {
     const words = deploymentWords(item)
     const what = this.hasAttribute('single')
       ? html`<b class="cut">${words}</b><code class="cut muted">${item.id.slice(-6)}</code>`

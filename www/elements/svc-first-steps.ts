@@ -61,10 +61,7 @@ export class SvcFirstSteps extends SvcElement {
             <p>${t('A project is a directory on this server that deployments go to.')}</p>
             <a class="button primary" href="projects?new">${t('Create a project')}</a>`
           : html`
-            <p>
-              <a href="projects/${project.id}">${project.name}</a>
-              ${t('deploys to')} <code>${project.deployPath}</code>
-            </p>`)}
+            <p><a href="projects/${project.id}">${project.name}</a> → <code>${project.deployPath}</code></p>`)}
         ${this.#step(2, t('Copy the command'), this.#isCopied, project === undefined
           ? html`<p>${t('It is made for your project once there is one.')}</p>`
           : this.#command(project))}
@@ -72,7 +69,7 @@ export class SvcFirstSteps extends SvcElement {
           <p>${t('Run it in the directory you want to deploy. This page notices when the deployment arrives.')}</p>
           ${project === undefined
             ? null
-            : html`<p>${t('No terminal at hand?')} <a href="projects/${project.id}">${t('Drop a folder or a zip instead.')}</a></p>`}`)}
+            : html`<p><a href="projects/${project.id}">${t('No terminal at hand? Drop a folder or a zip instead.')}</a></p>`}`)}
       </ol>`
   }
 

@@ -30,6 +30,7 @@ export class SvcPreferences extends SvcElement {
         text-align: center;
       }
       .keys { display: grid; gap: 8px; }
+      .actions { justify-content: space-between; }
       @media (max-width: 719px) { .choices { grid-template-columns: 1fr; } .keys { display: none; } }
     }
   `

@@ -60,6 +60,21 @@ export function timeWords(at: string, locale: Locale = {}): string {
   }).format(Date.parse(at))
 }
 
+/** A day of the statistics, which are those of UTC: `21 Nov`. */
+export function dayWords(date: string): string {
+  return new Intl.DateTimeFormat(ownLanguage(), { day: 'numeric', month: 'short', timeZone: 'UTC' }).format(Date.parse(date))
+}
+
+/** Its month: `Nov`. */
+export function monthWords(date: string): string {
+  return new Intl.DateTimeFormat(ownLanguage(), { month: 'short', timeZone: 'UTC' }).format(Date.parse(date))
+}
+
+/** Its weekday: `Mon`. */
+export function weekdayWords(date: string): string {
+  return new Intl.DateTimeFormat(ownLanguage(), { weekday: 'short', timeZone: 'UTC' }).format(Date.parse(date))
+}
+
 /** A span of time: `40 ms`, `1.2 s`, `12 s`, `3 min 5 s`, `2 h 10 min`, `3 d 4 h`. */
 export function spanWords(ms: number): string {
   if (ms < 1) return `0 ${t('s')}`
@@ -86,6 +101,11 @@ export function sizeWords(bytes: number): string {
     unit++
   }
   return `${unit === 0 || value >= 9.95 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`
+}
+
+/** A share of a hundred: `0.4 %`, `12 %`, `100 %`. */
+export function percentWords(percent: number): string {
+  return `${percent !== 0 && percent < 9.95 ? Math.round(percent * 10) / 10 : Math.round(percent)} %`
 }
 
 /** A secret that can be told apart but not read. */

@@ -3,7 +3,6 @@ import { css } from '../dom/css.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { errorLine, field, submitted } from '../elements/field.js'
-import { errorWords } from '../elements/words.js'
 import { Page } from './page.js'
 import { countWords, t } from '../words/t.js'
 
@@ -79,7 +78,7 @@ export class LoginPage extends Page {
       await this.context.calls.login(token.trim())
       this.context.session.begin(token.trim(), { isRemembered: remember !== undefined })
     } catch (error) {
-      this.#problem = errorWords(error)
+      this.#problem = error instanceof Error ? error.message : String(error)
       if (error instanceof Refused && error.retryAfterSeconds !== undefined) {
         this.#lockedUntilMs = Date.now() + error.retryAfterSeconds * 1000
       }

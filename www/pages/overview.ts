@@ -1,28 +1,26 @@
-import type { Deployment } from '../../lib/model/deployment.js'
-import type { Project } from '../../lib/model/project.js'
-import type { DeploymentPage, Health, ServerStatus } from '../server/calls.js'
-import { Unreachable } from '../server/client.js'
+import type { Overview, PinnedProject, RecentDays } from '../../lib/model/overview.js'
 import { css } from '../dom/css.js'
-import { html } from '../dom/html.js'
+import { html, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { loaded, staleLine } from '../elements/states.js'
 import { SvcDeployments } from '../elements/svc-deployments.js'
 import { SvcStatus } from '../elements/svc-status.js'
 import { SvcSpan, SvcTime } from '../elements/svc-time.js'
 import { deploymentWords, spanWords } from '../elements/words.js'
+import { Unreachable } from '../server/client.js'
 import type { Resource } from '../state/resource.js'
+import { numberWords, t } from '../words/t.js'
 import { Page } from './page.js'
-import { countWords } from '../words/t.js'
 
 const refreshMs = 5000
-const shownDeployments = 8
+/** The calendar shows half a year; what the days say changes slowly. */
+const shownDays = 182
+const daysRefreshMs = 60_000
 
-interface Overview {
-  status: ServerStatus
-  health: Health
-  deployments: DeploymentPage
-  /** Only asked for while nothing has been deployed. */
-  projects: Project[] | null
+/** What is loaded when it comes near the screen, after the first paint. */
+const late = {
+  machine: () => import('../elements/svc-machine.js'),
+  trends: () => import('../elements/svc-trends.js')
 }
 
 /** What the server is doing, and whether it deployed. On an empty server: the three steps to a first deployment. */
@@ -41,6 +39,21 @@ export class OverviewPage extends Page {
       dd.bad { color: var(--failure); }
       dd + dd { color: var(--muted); font-size: var(--size-13); font-weight: 400; letter-spacing: 0; }
 
+      .pinned { display: grid; grid-template-columns: repeat(auto-fill, minmax(250px, 1fr)); gap: 12px; }
+      .pinned a { display: grid; gap: 6px; padding: 14px 16px; color: inherit; }
+      .pinned a:hover { background: var(--hover); text-decoration: none; }
+      .pinned b { display: block; font-weight: 500; }
+      .pinned .below { display: flex; gap: 12px; justify-content: space-between; }
+      .pinned svc-time { color: var(--muted); font-size: var(--size-13); }
+
+      /* The charts come after the first paint, into a space that is kept for them. */
+      .space { min-height: 206px; }
+      .space.trends { min-height: 250px; }
+
+      @media (max-width: 979px) {
+        .space { min-height: 397px; }
+        .space.trends { min-height: 500px; }
+      }
       @media (max-width: 719px) {
         dl { grid-template-columns: 1fr 1fr; }
         dl div { padding: 12px 16px; }
@@ -49,99 +62,166 @@ export class OverviewPage extends Page {
         dl div:nth-child(n + 3) { border-top: 1px solid var(--line); }
         dl div:last-child:nth-child(odd) { grid-column: 1 / 3; }
         .answer p { font-size: var(--size-14); }
+        .space { min-height: 381px; }
       }
     }
   `
 
   #overview!: Resource<Overview>
+  #days: RecentDays | null = null
+  #daysAtMs = -Infinity
+  #machine: Awaited<ReturnType<typeof late.machine>> | undefined
+  #hasTrends = false
+  #observer!: IntersectionObserver
+  /** Spaces whose charts could not be loaded: they wait for the next refresh. */
+  readonly #waiting = new Set<Element>()
 
   protected override connected(): void {
-    this.entitle('Overview', [{ words: 'Overview' }])
-    const { calls } = this.context
-    this.#overview = this.resource(async signal => {
-      const [status, health, deployments] = await Promise.all([
-        calls.status(signal),
-        calls.health(signal),
-        calls.deployments({ limit: shownDeployments }, signal)
-      ])
-      if (deployments.total > 0) return { status, health, deployments, projects: null }
-      // Only an empty server needs them, and their elements.
-      const [projects, steps] = await Promise.all([calls.projects(signal), import('../elements/svc-first-steps.js')])
-      this.context.define(steps.elements)
-      return { status, health, deployments, projects }
+    this.entitle(t('Overview'), [{ words: t('Overview') }])
+    this.#overview = this.resource(signal => this.#load(signal))
+    this.#observer = new IntersectionObserver(entries => {
+      for (const { target, isIntersecting } of entries) if (isIntersecting) void this.#loadLate(target)
     })
-    this.repeat(refreshMs, () => void this.#overview.load())
+    this.signal.addEventListener('abort', () => this.#observer.disconnect(), { once: true })
+    this.repeat(refreshMs, () => {
+      this.#waiting.clear()
+      void this.#overview.load()
+      void this.#read()
+    })
   }
 
   protected override view(): Template {
     return html`${loaded(this.#overview, 'the overview', overview => this.#page(overview))}`
   }
 
+  protected override rendered(): void {
+    for (const space of this.querySelectorAll('[data-late]')) if (!this.#waiting.has(space)) this.#observer.observe(space)
+  }
+
+  async #load(signal: AbortSignal): Promise<Overview> {
+    const areDaysOld = performance.now() - this.#daysAtMs > daysRefreshMs
+    const overview = await this.context.calls.overview(areDaysOld ? shownDays : null, signal)
+    if (overview.days !== null) {
+      this.#days = overview.days
+      this.#daysAtMs = performance.now()
+    }
+    if (overview.status.deploymentCount === 0) {
+      // Only an empty server needs them.
+      this.context.define((await import('../elements/svc-first-steps.js')).elements)
+    }
+    return overview
+  }
+
+  async #loadLate(space: Element): Promise<void> {
+    this.#observer.unobserve(space)
+    try {
+      const loaded = await late[space.getAttribute('data-late') as keyof typeof late]()
+      this.context.define(loaded.elements)
+      if ('addReading' in loaded) this.#machine = loaded
+      else this.#hasTrends = true
+    } catch {
+      // The answer is there without charts.
+      this.#waiting.add(space)
+    }
+    this.update()
+    await this.#read()
+  }
+
+  /** A reading of the machine, while its charts are shown; where it fails, the overview itself says why. */
+  async #read(): Promise<void> {
+    if (this.#machine === undefined) return
+    const reading = await this.context.calls.resources(this.signal).catch(() => null)
+    if (reading === null) return
+    this.#machine.addReading(this.context.readings, reading)
+    this.update()
+  }
+
   #page(overview: Overview): Template {
-    const { deployments, projects } = overview
+    const { deployments, newestProject, pinned, status } = overview
     // An error of the connection is in the frame's top line already.
     const isOffline = this.#overview.error instanceof Unreachable
+    const top = html`<section class="answer">${answer(overview)}${isOffline ? null : staleLine(this.#overview)}</section>`
+    if (status.deploymentCount === 0) {
+      return html`
+        ${top}
+        <svc-first-steps .project="${newestProject ?? undefined}" .server="${this.context.client.address('')}"></svc-first-steps>
+        ${figures(overview)}`
+    }
     return html`
-      <section class="answer">${answer(overview)}${isOffline ? null : staleLine(this.#overview)}</section>
-      ${projects === null
-        ? html`
-          ${figures(overview)}
-          <section class="section">
-            <div class="section-head"><h2>Last deployments</h2><a href="deployments">All deployments</a></div>
-            <div class="card"><svc-deployments .items="${deployments.items}"></svc-deployments></div>
-          </section>`
+      ${top}
+      ${figures(overview)}
+      ${pinned.length === 0
+        ? null
         : html`
-          <svc-first-steps .project="${projects[0]}" .server="${this.context.client.address('')}"></svc-first-steps>
-          ${figures(overview)}`}`
+          <section class="section">
+            <h2>${t('Pinned projects')}</h2>
+            <ul class="pinned">${pinned.map(project => keyed(project.id, pinnedItem(project)))}</ul>
+          </section>`}
+      <section class="section">
+        <div class="section-head"><h2>${t('Last deployments')}</h2><a href="deployments">${t('All deployments')}</a></div>
+        <div class="card"><svc-deployments .items="${deployments}"></svc-deployments></div>
+      </section>
+      <section class="section">
+        <div class="section-head"><h2>${t('Machine')}</h2><a href="system">${t('Health and resources')}</a></div>
+        <div class="card space" data-late="${this.#machine === undefined ? 'machine' : null}">
+          ${this.#machine === undefined ? null : html`<svc-machine .readings="${[...this.context.readings]}"></svc-machine>`}
+        </div>
+      </section>
+      <div class="space trends" data-late="${this.#hasTrends ? null : 'trends'}">
+        ${!this.#hasTrends ? null : html`<svc-trends .days="${this.#days}"></svc-trends>`}
+      </div>`
   }
 }
 
 /** The question a reader comes with, answered in the largest type on the screen. */
-function answer({ status, health, deployments }: Overview): Template {
-  const [last] = deployments.items
-  const going = deployments.items.filter(item => item.status === 'running' || item.status === 'queued')
+function answer({ status, health, deployments, runningCount, queuedCount }: Overview): Template {
+  const [last] = deployments
   if (health.status !== 'ok') {
     return html`
-      <h1>The server is not well</h1>
-      <p>Its health says “${health.status}”. The server's own log tells why.</p>`
+      <h1>${t('The server is not well')}</h1>
+      <p>${t('Its database cannot be written.')} <a href="system">${t('See what is wrong')}</a></p>`
   }
   if (last === undefined) {
     return status.projectCount === 0
-      ? html`<h1>Ready for a first project</h1><p>The server runs and is empty. Three steps to a first deployment:</p>`
-      : html`<h1>Ready for a first deployment</h1><p>Nothing has been deployed yet.</p>`
+      ? html`
+        <h1>${t('Ready for a first project')}</h1>
+        <p>${t('The server runs and is empty. Three steps to a first deployment:')}</p>`
+      : html`<h1>${t('Ready for a first deployment')}</h1><p>${t('Nothing has been deployed yet.')}</p>`
   }
-  if (going.length > 0) {
-    const what = going.length === 1 ? `Deploying ${going[0]?.projectName}` : `${going.length} deployments going on`
-    return html`<h1>${what}</h1><p>${goingWords(going)}</p>`
+  const goingCount = runningCount + queuedCount
+  if (goingCount > 0) {
+    const going = deployments.find(item => item.status === 'running' || item.status === 'queued')
+    const what = goingCount === 1 && going !== undefined
+      ? t('Deploying {name}', { name: going.projectName })
+      : t('{count} deployments going on', { count: numberWords(goingCount) })
+    const running = t('{count} running', { count: numberWords(runningCount) })
+    const queued = t('{count} queued', { count: numberWords(queuedCount) })
+    return html`<h1>${what}</h1><p>${queuedCount === 0 ? running : `${running}, ${queued}`}</p>`
   }
   const when = html`<svc-time at="${last.startTime}"></svc-time>`
   return last.status === 'failed'
     ? html`
-      <h1>${last.projectName} failed to deploy</h1>
+      <h1>${t('{name} failed to deploy', { name: last.projectName })}</h1>
       <p>${when}${last.errorMessage && ` · ${last.errorMessage}`}</p>`
-    : html`<h1>${last.projectName} is deployed</h1><p>${when} · ${deploymentWords(last)}</p>`
-}
-
-function goingWords(going: Deployment[]): string {
-  const count = (status: string): number => going.filter(item => item.status === status).length
-  const queued = count('queued') === 0 ? '' : `, ${count('queued')} queued`
-  return `${countWords(count('running'), 'deployment')} running${queued}.`
+    : html`<h1>${t('{name} is deployed', { name: last.projectName })}</h1><p>${when} · ${deploymentWords(last)}</p>`
 }
 
 function figures({ status, health }: Overview): Template {
   const isWell = health.status === 'ok'
   const hasRuns = status.successCount + status.failedCount > 0
-  const number = (count: number): string => count.toLocaleString('en')
   const rate = hasRuns ? `${Math.round(status.successRate * 10) / 10} %` : '–'
   const rows: Array<{ name: string; value: string; note?: string; kind?: string }> = [
     {
-      name: 'Health', value: isWell ? 'Healthy' : health.status, note: `version ${health.version}`,
-      kind: isWell ? 'good' : 'bad'
+      name: t('Health'), value: isWell ? t('Healthy') : t('Unhealthy'),
+      note: t('version {version}', { version: health.version }), kind: isWell ? 'good' : 'bad'
     },
-    { name: 'Success rate', value: rate, note: `${number(status.failedCount)} failed` },
-    { name: 'Deployments', value: number(status.deploymentCount), note: `${number(status.successCount)} succeeded` },
-    { name: 'Projects', value: number(status.projectCount) },
-    { name: 'Uptime', value: spanWords(health.uptime * 1000) }
+    { name: t('Success rate'), value: rate, note: t('{count} failed', { count: numberWords(status.failedCount) }) },
+    {
+      name: t('Deployments'), value: numberWords(status.deploymentCount),
+      note: t('{count} succeeded', { count: numberWords(status.successCount) })
+    },
+    { name: t('Projects'), value: numberWords(status.projectCount) },
+    { name: t('Uptime'), value: spanWords(health.uptime * 1000) }
   ]
   return html`
     <dl class="card number">
@@ -152,6 +232,19 @@ function figures({ status, health }: Overview): Template {
           ${note === undefined ? null : html`<dd>${note}</dd>`}
         </div>`)}
     </dl>`
+}
+
+function pinnedItem({ id, name, env, status, lastDeployAt }: PinnedProject): Template {
+  return html`
+    <li>
+      <a class="card" href="projects/${id}">
+        <span class="cut" title="${name}"><b class="cut">${name}</b></span>
+        <span class="below">
+          <svc-status state="${status}"></svc-status>
+          ${lastDeployAt === null ? html`<span class="muted small cut">${env}</span>` : html`<svc-time at="${lastDeployAt}"></svc-time>`}
+        </span>
+      </a>
+    </li>`
 }
 
 export const elements = {

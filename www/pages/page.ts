@@ -1,9 +1,9 @@
+import type { ResourceSnapshot } from '../../lib/model/machine.js'
 import type { Calls } from '../server/calls.js'
 import type { Client } from '../server/client.js'
 import { SvcElement } from '../dom/element.js'
 import { NoticeEvent } from '../elements/svc-notices.js'
 import type { NoticeKind } from '../elements/svc-notices.js'
-import { errorWords } from '../elements/words.js'
 import type { Place, Router } from '../router.js'
 import type { Connection } from '../state/connection.js'
 import { createResource } from '../state/resource.js'
@@ -22,6 +22,8 @@ export interface PageContext {
   go: Router['go']
   /** Sets the router's guard, or takes it away. */
   guard(guard: Router['guard']): void
+  /** Of the machine, in the last ten minutes, oldest first: pages that show them add to them. */
+  readings: ResourceSnapshot[]
   /** Registers elements of a module that was imported late. */
   define(elements: ElementTable): void
 }
@@ -105,7 +107,7 @@ export abstract class Page extends SvcElement {
     try {
       await work()
     } catch (error) {
-      this.notify(errorWords(error), 'failed')
+      this.notify(error instanceof Error ? error.message : String(error), 'failed')
     }
     this.update()
   }

@@ -1,28 +1,13 @@
 import type { Deployment, DeploymentStatus, FinalStatus } from '../../lib/model/deployment.js'
+import type { HealthReport } from '../../lib/model/health.js'
+import type { ResourceSnapshot } from '../../lib/model/machine.js'
 import type { Changes } from '../../lib/model/manifest.js'
+import type { Overview } from '../../lib/model/overview.js'
 import type { Project } from '../../lib/model/project.js'
 import type { Client } from './client.js'
 
 /** The header in which a streaming answer names the deployment it tells of, before its first line. */
 export const deployIdHeader = 'x-svc-deploy-id'
-
-/** Server status (§2.9). */
-export interface ServerStatus {
-  version: string
-  uptime: string
-  projectCount: number
-  deploymentCount: number
-  successCount: number
-  failedCount: number
-  successRate: number
-}
-
-/** Public health (§2.10). */
-export interface Health {
-  status: string
-  uptime: number
-  version: string
-}
 
 /** What one search found of one kind (decisions §10). */
 export interface FoundGroup {
@@ -58,8 +43,10 @@ export type ProjectPatch = Partial<
 /** The API as functions. Each rejects as Client.ask does. */
 export interface Calls {
   login(token: string): Promise<void>
-  status(signal?: AbortSignal): Promise<ServerStatus>
-  health(signal?: AbortSignal): Promise<Health>
+  /** `days`: also how the deployments of so many days ended. */
+  overview(days: number | null, signal?: AbortSignal): Promise<Overview>
+  resources(signal?: AbortSignal): Promise<ResourceSnapshot>
+  health(signal?: AbortSignal): Promise<HealthReport>
   search(text: string, signal?: AbortSignal): Promise<readonly FoundGroup[]>
   projects(signal?: AbortSignal): Promise<Project[]>
   project(id: string, signal?: AbortSignal): Promise<Project>
@@ -90,7 +77,8 @@ export function createCalls(client: Client): Calls {
     async login(token) {
       await ask('POST', 'api/auth/login', { body: { token } })
     },
-    status: signal => ask('GET', 'api/settings/status', { signal }),
+    overview: (days, signal) => ask('GET', days === null ? 'api/overview' : `api/overview?days=${days}`, { signal }),
+    resources: signal => ask('GET', 'api/system/resources', { signal }),
     // 503 is the answer of an unhealthy server, in the same shape (§4.8).
     health: signal => ask('GET', 'api/health', { alsoGood: 503, signal }),
     async search(text, signal) {

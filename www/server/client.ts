@@ -74,7 +74,9 @@ export function createClient(needs: { base: string; session: Session; connection
     connection.set('open')
     if (response.ok || response.status === alsoGood) return response
     const refused = await refusedBy(response)
-    if (refused.status === 401 && token !== null && session.token === token) session.end('expired')
+    // `wrong_token` is said of another token, which a form has sent.
+    const isOurs = refused.status === 401 && refused.code !== 'wrong_token'
+    if (isOurs && token !== null && session.token === token) session.end('expired')
     throw refused
   }
 

@@ -15,6 +15,8 @@ export interface Session extends EventTarget {
   /** The admin token; null: nobody is signed in. */
   readonly token: string | null
   begin(token: string, options: { isRemembered: boolean }): void
+  /** Goes on with another token, kept where the one before was. */
+  renew(token: string): void
   end(reason: EndReason): void
 }
 
@@ -43,6 +45,10 @@ export function createSession(needs: { base: string; tab: TokenStorage; browser:
       tab.removeItem(key)
       ;(isRemembered ? browser : tab).setItem(key, token)
       this.dispatchEvent(new SessionEvent(null))
+    }
+
+    renew(token: string): void {
+      ;(tab.getItem(key) === null ? browser : tab).setItem(key, token)
     }
 
     end(reason: EndReason): void {

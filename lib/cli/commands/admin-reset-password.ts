@@ -2,9 +2,10 @@ import { Refusal } from '../../base/refusal.js'
 import { randomIds } from '../../base/ids.js'
 import { checkNewToken, strongToken, weaknessOf } from '../../auth/admin-token.js'
 import { readDotenv } from '../../config/dotenv.js'
-import { locateHome, writeConfig } from '../../config/home.js'
+import { locateHome } from '../../config/home.js'
 import { usage } from '../args.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
+import { withLocalApi } from '../local.js'
 import { askSecret, mustAsk, readSecret } from '../prompt.js'
 
 /** An alternative to `--password`, which other users of the machine can see in the list of processes. */
@@ -18,7 +19,8 @@ export const command = defineCommand({
   },
   details:
     'Works on the data directory (SVC_HOME), whether the server runs or not; a running one uses the new token from\n' +
-    `its next request on. ${variable} may hold the new token instead of --password.`,
+    'its next request on. The audit log says that it was reset, not to what.\n' +
+    `${variable} may hold the new token instead of --password.`,
   examples: [
     ['admin reset-password', 'ask for it twice'],
     ['admin reset-password --random', 'let svc choose one'],
@@ -37,9 +39,12 @@ export const command = defineCommand({
     const weakness = weaknessOf(token)
     if (weakness !== null) output.warn(`the token is weak: ${weakness} ("--random" makes a strong one)`)
     const home = locateHome(env, cwd)
-    await writeConfig(home, config => void (config.adminToken = token))
+    const isServerRunning = await withLocalApi(context, home, async ({ client, isServerRunning }) => {
+      await client.json({ method: 'POST', path: '/api/auth/reset', json: { newToken: token } })
+      return isServerRunning
+    })
     if (options.random) output.print(token)
-    output.note(`The admin token is set in ${home.configFile}. A running server uses it from now on.`)
+    output.note(`The admin token is set in ${home.configFile}.${isServerRunning ? ' The server uses it from now on.' : ''}`)
     await warnOfOverride(context)
     return exitCodes.success
   }

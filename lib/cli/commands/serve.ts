@@ -2,7 +2,6 @@ import type { RunningServer } from '../../main/serve.js'
 import { locateHome } from '../../config/home.js'
 import { defineCommand, exitCodes, type Host } from '../command.js'
 import { usage } from '../args.js'
-import { runWithBun } from '../bun.js'
 
 export const command = defineCommand({
   operands: {
@@ -52,21 +51,21 @@ export const command = defineCommand({
       return action === 'stop' ? stopSupervised(context) : startSupervised(wordsOf(options), context)
     }
     if (options.runtime === 'bun' && process.versions['bun'] === undefined) {
+      const { runWithBun } = await import('../bun.js')
       return runWithBun(['serve', ...wordsOf({ ...options, runtime: 'auto' })], host)
     }
     const { serve } = await import('../../main/serve.js')
-    const home = locateHome(env, cwd)
-    const server = await serve({
-      home,
+    const starting = serve({
+      home: locateHome(env, cwd),
       host: options.host,
       port: options.port,
       base: options.base,
+      terminal: options.terminal,
       environment: env,
       cwd,
       report: { info: output.print, warn: output.warn }
     })
-    output.print(`Data directory: ${home.directory}`)
-    await untilStopped(server, host, output.note)
+    await untilStopped(starting, host, output.note)
     // pm2's channel to the process would keep it alive until pm2 kills it.
     if (env['SVC_SUPERVISED']) host.exit(exitCodes.success)
     return exitCodes.success
@@ -90,15 +89,19 @@ function wordsOf({ host, port, base, runtime, terminal }: ServeOptions): string[
   ]
 }
 
-/** The first signal waits for what runs, the second does not. SIGHUP is left alone: `nohup` means it. */
-async function untilStopped(server: RunningServer, host: Host, note: (text: string) => void): Promise<void> {
+/**
+ * The first signal waits for what runs, the second does not; a start that has begun is brought to its end. SIGHUP is
+ * left alone: `nohup` means it.
+ */
+async function untilStopped(starting: Promise<RunningServer>, host: Host, note: (text: string) => void): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     let asked = 0
     const stop = () => {
-      asked++
-      if (asked === 1) note('Stopping: running deployments may finish, once more stops them')
-      server.stop({ wait: asked === 1 }).then(resolve, reject)
+      const wait = ++asked === 1
+      if (wait) note('Stopping: running deployments may finish, once more stops them')
+      starting.then(server => server.stop({ wait })).then(resolve, reject)
     }
+    starting.catch(reject)
     host.on('SIGINT', stop)
     host.on('SIGTERM', stop)
   })

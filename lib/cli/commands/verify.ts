@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
-import { stat } from 'node:fs/promises'
 import { locateHome, readConfig, type Home } from '../../config/home.js'
 import { openStore } from '../../store/database.js'
 import { ownDirectory } from '../../store/owner.js'
-import { hasErrors, inspectDatabase, judge, type DatabaseState, type Finding, type Found, type Level } from '../../transfer/verify.js'
+import type { Finding, Level } from '../../model/transfer.js'
+import { hasErrors, inspectDatabase, judge, lookAtPlaces, type DatabaseState, type Found } from '../../transfer/verify.js'
 import { createClient } from '../client.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { localClient, runningOwner } from '../local.js'
@@ -27,8 +27,7 @@ export const command = defineCommand({
     const home = locateHome(env, cwd)
     const globalConfig = await readConfig(home)
     const database = await inspect(home, context)
-    const places: Found['places'] = new Map()
-    for (const { deployPath } of database?.projects ?? []) places.set(deployPath, await placeOf(deployPath))
+    const places = await lookAtPlaces(database?.projects ?? [])
     const serverUrl = env['SVC_SERVER_URL'] || globalConfig.serverUrl
     const server = options['check-server'] && serverUrl ? await probe(serverUrl, env) : null
     const findings = judge({ database, directory: home.directory, globalConfig: { ...globalConfig, serverUrl }, places, server })
@@ -54,15 +53,6 @@ async function inspect(home: Home, { env, output }: Context): Promise<DatabaseSt
     }
   } finally {
     await owner.release()
-  }
-}
-
-async function placeOf(deployPath: string): Promise<'directory' | 'other' | 'missing' | 'unreadable'> {
-  try {
-    return (await stat(deployPath)).isDirectory() ? 'directory' : 'other'
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    return code === 'ENOENT' || code === 'ENOTDIR' ? 'missing' : 'unreadable'
   }
 }
 

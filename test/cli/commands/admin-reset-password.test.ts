@@ -1,6 +1,7 @@
 import t from 'tap'
-import { readFileSync } from 'node:fs'
+import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 
@@ -62,4 +63,24 @@ t.test('admin reset-password asks twice on a terminal, without showing the token
   t.equal(bad.code, 1)
   t.match(bad.text, /not the same: nothing was changed/)
   t.equal(tokenOf(cwd), strong)
+})
+
+t.test('a reset is in the audit log, whether a server runs or not, and the token is not', async t => {
+  const cwd = t.testdir({})
+  const env = { SVC_HOME: join(cwd, 'server-home') }
+  const reset = (token: string) => svc(['admin', 'reset-password', '--password', token], { cwd, env })
+  const first = await reset('first-admin-token-0123456789')
+  t.match(first, { code: 0, stderr: /The admin token is set in .*config\.json\.\n/ })
+  t.notOk(readdirSync(env.SVC_HOME).includes('svc.sock'), 'it let go of the directory')
+
+  const server = await startServeProcess(t, cwd)
+  t.equal(server.adminToken, 'first-admin-token-0123456789')
+  t.match(await reset('second-admin-token-0123456789'), { code: 0, stderr: /The server uses it from now on/ })
+  const audit = (token: string) =>
+    fetch(`${server.url}/api/audit?action=auth.reset_token`, { headers: { authorization: `Bearer ${token}` } })
+  t.equal((await audit('first-admin-token-0123456789')).status, 401)
+  const text = await (await audit('second-admin-token-0123456789')).text()
+  const entry = { action: 'auth.reset_token', actor: 'local', ip: null, ok: true, target: null, detail: null }
+  t.match(JSON.parse(text), { items: [entry, entry] })
+  t.notMatch(text, 'admin-token-0123456789')
 })

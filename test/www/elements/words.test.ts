@@ -1,5 +1,8 @@
 import t from 'tap'
-import { agoWords, clockWords, deploymentWords, exactWords, maskWords, sizeWords, spanWords } from '../../../www/elements/words.js'
+import {
+  agoWords, clockWords, dayWords, deploymentWords, exactWords, maskWords, monthWords, percentWords, sizeWords, spanWords,
+  weekdayWords
+} from '../../../www/elements/words.js'
 import { countWords } from '../../../www/words/t.js'
 
 const locale = { language: 'en-GB', timeZone: 'UTC' }
@@ -50,4 +53,13 @@ t.test('counts, secrets, deployments', async t => {
   t.equal(maskWords('abcdefgh1234'), '••••••••1234')
   t.equal(deploymentWords({ message: 'Fix the footer', triggerSource: 'cli' }), 'Fix the footer')
   t.equal(deploymentWords({ message: null, triggerSource: 'rollback' }), 'Rolled back')
+})
+
+t.test('shares, and days of the statistics', async t => {
+  for (const [percent, words] of [[0, '0 %'], [0.04, '0 %'], [0.42, '0.4 %'], [9.94, '9.9 %'], [12.4, '12 %'], [100, '100 %']] as const) {
+    t.equal(percentWords(percent), words, String(percent))
+  }
+  t.equal(dayWords('2026-11-21'), '21 Nov')
+  t.equal(monthWords('2026-03-01'), 'Mar')
+  t.equal(weekdayWords('2024-01-01'), 'Mon')
 })

@@ -28,6 +28,10 @@ t.test('the token stays in the tab unless it shall be remembered', async t => {
   t.equal(session.token, 'other')
   t.equal(tab.entries.size, 0)
 
+  session.renew('renewed')
+  t.equal(session.token, 'renewed')
+  t.equal(tab.entries.size, 0, 'kept where the one before was')
+
   session.end('expired')
   t.equal(session.token, null)
   t.equal(browser.entries.size, 0)

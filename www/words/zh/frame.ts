@@ -81,20 +81,6 @@ export const words: Words = {
   'Choose': '选择',
   'Use this directory': '使用此目录',
 
-  'First steps': '入门步骤',
-  'Create a project': '创建项目',
-  'A project is a directory on this server that deployments go to.': '项目是此服务器上接收部署的目录。',
-  'deploys to': '部署到',
-  'Copy the command': '复制命令',
-  'It is made for your project once there is one.': '创建项目后会为其生成命令。',
-  'Push': '推送',
-  'Run it in the directory you want to deploy. This page notices when the deployment arrives.':
-    '在要部署的目录中运行。部署到达时本页会自动更新。',
-  'No terminal at hand?': '手边没有终端？',
-  'Drop a folder or a zip instead.': '改为拖放文件夹或 zip。',
-  'Done': '已完成',
-  "What is copied carries the project's deploy token.": '复制的内容包含该项目的部署令牌。',
-
   'Loading {what}': '正在加载{what}',
   'Could not load {what}': '无法加载{what}',
   'Try again': '重试',
@@ -120,6 +106,18 @@ export const words: Words = {
   'none': '无',
   'Rolled back': '已回滚',
   'Pushed': '已推送',
+
+  'Processor': '处理器',
+  'Memory': '内存',
+  "svc's processor time": 'svc 的处理器占用',
+  "svc's memory": 'svc 的内存',
+  'load {load} on {count} cores': '负载 {load}，{count} 核',
+  '{size} available of {total}': '可用 {size}，共 {total}',
+  '100 % is one core': '100 % 为一个核',
+  '{size} of it in use by its objects': '其中对象占用 {size}',
+  '{what}: {now} now, between {lowest} and {highest} in the last ten minutes':
+    '{what}：当前 {now}，最近十分钟在 {lowest} 与 {highest} 之间',
+  'now': '现在',
 
   'just now': '刚刚',
   '{count} min ago': '{count} 分钟前',

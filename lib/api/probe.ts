@@ -1,0 +1,12 @@
+import { json } from '../http/route.js'
+import type { Probe } from '../system/probe.js'
+import { row } from './route.js'
+import type { ApiRoute } from './route.js'
+
+/** Whether the service works (§4.8), in a word: the one row that a start answers before the rest of it is loaded. */
+export function probeRow(probe: Probe): ApiRoute {
+  return row('GET', '/api/health', 'public', () => {
+    const report = probe.report()
+    return json(report, report.status === 'ok' ? 200 : 503)
+  })
+}

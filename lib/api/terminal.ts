@@ -1,0 +1,94 @@
+import { invalid } from '../base/refusal.js'
+import type { WebSocketConnection } from '../http/websocket/socket.js'
+import { json } from '../http/route.js'
+import type { Project } from '../model/project.js'
+import { maxTerminalSide } from '../model/terminal.js'
+import type { TerminalAvailability } from '../model/terminal.js'
+import { readMessage } from '../terminal/message.js'
+import type { TerminalClient } from '../terminal/session.js'
+import type { Opening, Terminals } from '../terminal/sessions.js'
+import type { Handler } from './route.js'
+import { queryText } from './fields.js'
+
+interface Needs {
+  terminals: Pick<Terminals, 'available' | 'check' | 'connect'>
+  projects: { get(id: string): Project }
+  /** Throws a refusal for an address that may open no terminal. */
+  allowList: { check(address: string): void }
+}
+
+/** What a program's token comes in, beside the token itself (decisions §6); `auth/bearer.ts` reads it. */
+const tokenProtocol = 'svc-admin-token'
+/** 1003: "a type of data it cannot accept" (RFC 6455 §7.4.1). */
+const unsupportedData = 1003
+
+/** The terminal (decisions §6): `GET /api/terminal/ws` becomes a WebSocket that speaks `model/terminal.ts`. */
+export function terminalHandlers({ terminals, projects, allowList }: Needs) {
+  return {
+    async available({ client }): Promise<ReturnType<typeof json>> {
+      if (!client.local) {
+        try {
+          allowList.check(client.address)
+        } catch (error) {
+          return json({ available: false, reason: (error as Error).message } satisfies TerminalAvailability)
+        }
+      }
+      return json(await terminals.available())
+    },
+
+    async connect({ query, actor }) {
+      const opening = { ...readOpening(query, projects), actor }
+      await terminals.check()
+      return {
+        kind: 'websocket',
+        protocols: [tokenProtocol],
+        run: connection => converse(connection, client => terminals.connect(client, opening))
+      }
+    }
+  } satisfies Record<string, Handler>
+}
+
+function readOpening(query: URLSearchParams, projects: Needs['projects']): Omit<Opening, 'actor'> {
+  const cols = queryCount(query, 'cols', { min: 1, max: maxTerminalSide })
+  const rows = queryCount(query, 'rows', { min: 1, max: maxTerminalSide })
+  const sessionId = queryText(query, 'sessionId')
+  const projectId = sessionId === undefined ? queryText(query, 'projectId') : undefined
+  return {
+    size: cols === undefined || rows === undefined ? undefined : { cols, rows },
+    sessionId,
+    from: queryCount(query, 'from', { min: 0, max: Number.MAX_SAFE_INTEGER }),
+    project: projectId === undefined ? undefined : projects.get(projectId)
+  }
+}
+
+/** A query parameter that is a whole number; absent or empty: undefined. */
+function queryCount(query: URLSearchParams, field: string, { min, max }: { min: number; max: number }): number | undefined {
+  const given = queryText(query, field)
+  if (given === undefined) return undefined
+  const value = /^\d{1,16}$/.test(given) ? Number(given) : NaN
+  if (value >= min && value <= max) return value
+  throw invalid(field, `"${field}" is "${given.slice(0, 80)}": a whole number from ${min} to ${max} is needed`)
+}
+
+/** The frames of one connection, until it ends. */
+async function converse(
+  connection: WebSocketConnection, connect: (client: TerminalClient) => ReturnType<Terminals['connect']>
+): Promise<void> {
+  const client: TerminalClient = {
+    send: message => connection.send(JSON.stringify(message)),
+    end: (code, reason) => connection.close(code, reason)
+  }
+  const session = await connect(client)
+  if (session === undefined) return
+  for await (const message of connection.messages()) {
+    if (typeof message !== 'string') {
+      connection.close(unsupportedData, 'Text frames are needed')
+      continue
+    }
+    const input = readMessage(message)
+    if (input.type === 'invalid') void client.send({ type: 'error', reason: 'invalid_message', message: input.sentence })
+    else session.take(input)
+  }
+  const { how } = await connection.closed
+  session.detach(how === 'peer' ? 'closed' : 'broken')
+}

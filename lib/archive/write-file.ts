@@ -1,0 +1,294 @@
+/*
+ * Writing a zip into a file, the fast way for packages of stored archives (test/bench/export.ts): yazl (write.ts), which
+ * can write to anything, takes its CRC-32 byte by byte in JavaScript and hands every block through five streams.
+ *
+ * A file lets one go back, so a local header is written when the CRC and the size of what follows it are known, and no
+ * data descriptor is needed (zip-records.ts).
+ *
+ * What is small is read and deflated ahead, some entries at a time; what is large is copied block by block, the next
+ * one being read while the last is written.
+ */
+import { constants } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { pipeline } from 'node:stream/promises'
+import { promisify } from 'node:util'
+import { createDeflateRaw, deflateRaw } from 'node:zlib'
+import { crc32 } from '../base/crc32.js'
+import { checkSourceName, isWorthDeflating, sourceChanged, sourceUnreadable, type ZipSource } from './source.js'
+import { defaultLevel, type WriteZipOptions, type ZipWritten } from './write.js'
+import { begin, deflated, directoryOf, localHeader, stored, type Entry } from './zip-records.js'
+
+const blockBytes = 1024 * 1024
+/** The disk begins with what it has when there is so much: it works while the next blocks are copied. */
+const syncEveryBytes = 32 * 1024 * 1024
+/** Blocks on their way to the file. */
+const blocksAbreast = 4
+/** A larger source is not read whole. */
+const maxWholeBytes = 4 * 1024 * 1024
+/** Entries that are read ahead. */
+const entriesAbreast = 8
+/** Not blocking: a pipe that took the place of a file would otherwise wait for a writer. */
+const readOnly = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
+
+/** Sizes and places from here on are written as zip64 has them: a source this large may not fit when deflating makes it grow. */
+const defaultZip64FromBytes = 0xff000000
+
+export interface WriteZipFileOptions extends WriteZipOptions {
+  zip64FromBytes?: number
+}
+
+/** What a zip is written into: a FileHandle, opened for writing. It may write less than it is given. */
+export interface ZipFileHandle {
+  write(bytes: Uint8Array, offset: number, length: number, position: number): Promise<{ bytesWritten: number }>
+  /** Resolves when what was written is on the disk. */
+  datasync(): Promise<void>
+}
+
+/** The contents of a small source; null: it is large, and read when its turn comes. */
+type Ready = Pick<Entry, 'method' | 'crc'> & { packed: Uint8Array } | null
+
+/**
+ * Writes a zip of `sources` to an empty file, which stays open, and is on the disk then. Refuses as `writeZip`. An
+ * aborted signal's reason is thrown unchanged; what was written by then is no zip.
+ */
+export async function writeZipFile(
+  sources: Iterable<ZipSource> | AsyncIterable<ZipSource>, file: ZipFileHandle, options: WriteZipFileOptions = {}
+): Promise<ZipWritten> {
+  const { level = defaultLevel, zip64FromBytes = defaultZip64FromBytes, onProgress = () => {}, signal } = options
+  signal?.throwIfAborted()
+  const written: ZipWritten = { entries: 0, bytes: 0, zipBytes: 0 }
+  const entries: Entry[] = []
+  const syncing = createSyncing(file)
+  const small = createGathering(file)
+  const onRead = (bytes: number): void => {
+    signal?.throwIfAborted()
+    written.bytes += bytes
+    syncing.note(bytes)
+    onProgress(written)
+  }
+  async function writeEntries(): Promise<void> {
+    for await (const { source, ready } of readAhead(sources, level)) {
+      signal?.throwIfAborted()
+      const entry = begin(source, written.zipBytes, zip64FromBytes)
+      const at = entry.offset + localHeader(entry).length
+      const contents = await ready
+      if (contents !== null) {
+        Object.assign(entry, { method: contents.method, crc: contents.crc, packedBytes: contents.packed.length })
+        await small.add(localHeader(entry), contents.packed)
+        onRead(entry.bytes)
+      } else {
+        await small.flush()
+        Object.assign(entry, await writeLarge(source, { file, at, level, onRead }))
+        await writeAll(file, localHeader(entry), entry.offset)
+      }
+      written.zipBytes = at + entry.packedBytes
+      if (contents === null) small.goOnAt(written.zipBytes)
+      written.entries++
+      entries.push(entry)
+    }
+    const directory = directoryOf(entries, written.zipBytes, zip64FromBytes)
+    await small.add(directory)
+    await small.flush()
+    written.zipBytes += directory.length
+  }
+
+  try {
+    await writeEntries()
+  } catch (error) {
+    await syncing.settled()
+    throw error
+  }
+  await syncing.finish()
+  return written
+}
+
+interface Gathering {
+  add(...pieces: Uint8Array[]): Promise<void>
+  flush(): Promise<void>
+  /** What is added next stands there. */
+  goOnAt(place: number): void
+}
+
+/** Writes what is small and stands side by side in one go: a package may have tens of thousands of outputs. */
+function createGathering(file: ZipFileHandle): Gathering {
+  let place = 0
+  let pieces: Uint8Array[] = []
+  let bytes = 0
+
+  async function flush(): Promise<void> {
+    const [gathered, at] = [Buffer.concat(pieces), place]
+    place += bytes
+    pieces = []
+    bytes = 0
+    await writeAll(file, gathered, at)
+  }
+
+  return {
+    async add(...more) {
+      pieces.push(...more)
+      for (const { length } of more) bytes += length
+      if (bytes >= blockBytes) await flush()
+    },
+    flush,
+    goOnAt: next => void (place = next)
+  }
+}
+
+interface Syncing {
+  note(bytes: number): void
+  /** Resolves when nothing is under way any more. */
+  settled(): Promise<void>
+  /** Rejects with what the disk failed at, now or before: it says so only once. */
+  finish(): Promise<void>
+}
+
+/** Lets the disk begin before the end. */
+function createSyncing(file: ZipFileHandle): Syncing {
+  let waitingBytes = 0
+  let running: Promise<void> | null = null
+  const failures: unknown[] = []
+  return {
+    note(bytes) {
+      waitingBytes += bytes
+      if (running !== null || waitingBytes < syncEveryBytes) return
+      waitingBytes = 0
+      running = file.datasync().catch(error => void failures.push(error)).finally(() => (running = null))
+    },
+    settled: async () => void (await running),
+    async finish() {
+      await running
+      if (failures.length > 0) throw failures[0]
+      await file.datasync()
+    }
+  }
+}
+
+/** Small sources are prepared while those before them are written; each is handed out in its turn. */
+async function* readAhead(
+  sources: Iterable<ZipSource> | AsyncIterable<ZipSource>, level: number
+): AsyncGenerator<{ source: ZipSource; ready: Promise<Ready> }> {
+  const waiting: Array<{ source: ZipSource; ready: Promise<Ready> }> = []
+  for await (const source of sources) {
+    checkSourceName(source)
+    const ready = prepare(source, level)
+    // It may fail before its turn comes, or when it never does.
+    ready.catch(() => {})
+    waiting.push({ source, ready })
+    if (waiting.length >= entriesAbreast) yield waiting.shift() as (typeof waiting)[number]
+  }
+  yield* waiting
+}
+
+async function prepare(source: ZipSource, level: number): Promise<Ready> {
+  if (source.kind === 'file' && source.bytes > maxWholeBytes) return null
+  const bytes = await wholeOf(source)
+  const crc = crc32(bytes)
+  if (level === 0 || !isWorthDeflating(source)) return { method: stored, crc, packed: bytes }
+  const packed: Uint8Array = await promisify<Uint8Array, object, Uint8Array>(deflateRaw)(bytes, { level })
+  return { method: deflated, crc, packed }
+}
+
+async function wholeOf({ path, kind, source, bytes }: ZipSource): Promise<Uint8Array> {
+  if (kind === 'directory') return Buffer.alloc(0)
+  if (typeof source !== 'string') return source
+  if (kind === 'symlink') return Buffer.from(source)
+  try {
+    const file = await open(source, readOnly)
+    try {
+      const whole = await file.readFile()
+      if (whole.length !== bytes) throw sourceChanged(path)
+      return whole
+    } finally {
+      await file.close()
+    }
+  } catch (error) {
+    throw sourceUnreadable(path, error)
+  }
+}
+
+interface Place {
+  file: ZipFileHandle
+  /** Where its bytes begin. */
+  at: number
+  level: number
+  onRead(bytes: number): void
+}
+
+type Written = Pick<Entry, 'method' | 'crc' | 'packedBytes'>
+
+async function writeLarge(source: ZipSource, place: Place): Promise<Written> {
+  const isStored = place.level === 0 || !isWorthDeflating(source)
+  return isStored ? copy(source, place) : deflate(source, place)
+}
+
+/** The blocks are used in turn: fresh memory would cost more than the copying. */
+async function copy(source: ZipSource, { file, at, onRead }: Place): Promise<Written> {
+  const blocks = Array.from({ length: blocksAbreast }, () => ({ buffer: Buffer.allocUnsafeSlow(blockBytes), written: Promise.resolve() }))
+  let crc = 0
+  let packedBytes = 0
+  let turn = 0
+  try {
+    for await (const bytes of blocksOf(source, async () => {
+      const block = blocks[turn % blocks.length] as (typeof blocks)[number]
+      await block.written
+      return block.buffer
+    })) {
+      const written = writeAll(file, bytes, at + packedBytes)
+      // Looked at when its turn comes again.
+      written.catch(() => {})
+      Object.assign(blocks[turn++ % blocks.length] as object, { written })
+      crc = crc32(bytes, crc)
+      packedBytes += bytes.length
+      onRead(bytes.length)
+    }
+  } finally {
+    // Whoever closes the file must find nothing on its way there.
+    await Promise.allSettled(blocks.map(({ written }) => written))
+  }
+  await Promise.all(blocks.map(({ written }) => written))
+  return { method: stored, crc, packedBytes }
+}
+
+async function deflate(source: ZipSource, { file, at, level, onRead }: Place): Promise<Written> {
+  let crc = 0
+  let packedBytes = 0
+  async function* read(): AsyncGenerator<Buffer> {
+    for await (const block of blocksOf(source, async () => Buffer.allocUnsafeSlow(blockBytes))) {
+      crc = crc32(block, crc)
+      onRead(block.length)
+      yield block
+    }
+  }
+  await pipeline(read(), createDeflateRaw({ level, chunkSize: blockBytes }), async packed => {
+    for await (const piece of packed as AsyncIterable<Buffer>) {
+      await writeAll(file, piece, at + packedBytes)
+      packedBytes += piece.length
+    }
+  })
+  return { method: deflated, crc, packedBytes }
+}
+
+/** Its bytes, block by block, in the buffers that `buffer` gives. */
+async function* blocksOf({ path, source, bytes }: ZipSource, buffer: () => Promise<Buffer>): AsyncGenerator<Buffer> {
+  if (typeof source !== 'string') return yield Buffer.from(source.buffer, source.byteOffset, source.length)
+  const opened = await open(source, readOnly).catch(error => { throw sourceUnreadable(path, error) })
+  try {
+    for (let at = 0; ;) {
+      const block = await buffer()
+      const { bytesRead } = await opened.read(block, 0, block.length, at).catch(error => { throw sourceUnreadable(path, error) })
+      at += bytesRead
+      if (at > bytes || (bytesRead === 0 && at !== bytes)) throw sourceChanged(path)
+      if (bytesRead === 0) return
+      yield block.subarray(0, bytesRead)
+    }
+  } finally {
+    await opened.close()
+  }
+}
+
+async function writeAll(file: ZipFileHandle, bytes: Uint8Array, at: number): Promise<void> {
+  for (let done = 0; done < bytes.length;) {
+    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, at + done)
+    done += bytesWritten
+  }
+}

@@ -1,0 +1,62 @@
+import type { AdminToken } from '../auth/admin-token.js'
+import { createAllowList } from '../auth/allow-list.js'
+import type { AllowList } from '../auth/allow-list.js'
+import { createAudit } from '../auth/audit.js'
+import type { Audit } from '../auth/audit.js'
+import { createBearer } from '../auth/bearer.js'
+import type { Bearer } from '../auth/bearer.js'
+import { createTickets } from '../auth/tickets.js'
+import type { Tickets } from '../auth/tickets.js'
+import type { Clock } from '../base/clock.js'
+import type { Ids } from '../base/ids.js'
+import type { Environment, Home } from '../config/home.js'
+import type { Store } from '../store/database.js'
+import { findProjectByToken } from '../store/tables/projects.js'
+import { createProbe } from '../system/probe.js'
+import type { Probe } from '../system/probe.js'
+import { createSettings } from '../system/settings.js'
+import type { Settings } from '../system/settings.js'
+
+export interface World {
+  store: Store
+  home: Home
+  clock: Clock
+  ids: Ids
+  /** What scripts and shells inherit, without its secrets. */
+  environment: Environment
+  /** Whether there may be a terminal at all, whatever the settings say. */
+  terminal: boolean
+  version: string
+  /** What an operator should see: our own faults. */
+  log(message: string, error?: unknown): void
+}
+
+/** What stands between a socket and the rest of the program: who calls, from where, and the first answers. */
+export interface Front {
+  admin: AdminToken
+  audit: Audit
+  settings: Settings
+  tickets: Tickets
+  allowList: AllowList
+  bearer: Bearer
+  probe: Probe
+  startedAtMs: number
+}
+
+/** Built before everything else: it is all that a server needs to listen. */
+export function createFront({ store, clock, ids, version, log }: World, admin: AdminToken): Front {
+  const startedAtMs = clock.now()
+  const audit = createAudit({ store, clock, ids, onError: error => log('An audit entry could not be kept', error) })
+  const settings = createSettings({ store, audit })
+  const tickets = createTickets({ clock, ids })
+  const allowList = createAllowList({ allowed: () => settings.list('allowed_ips') })
+  const bearer = createBearer({
+    admin,
+    tickets,
+    projectOf: token => findProjectByToken(store, token),
+    globalToken: () => settings.text('global_deploy_token'),
+    allowList
+  })
+  const probe = createProbe({ store, clock, version, startedAtMs })
+  return { admin, audit, settings, tickets, allowList, bearer, probe, startedAtMs }
+}

@@ -1,0 +1,32 @@
+/** What the data directory and the targets take (decisions §7), in bytes. */
+export interface StorageUsage {
+  /** `bytes`: the sum of the totals; the others are those of its file system, null where unknown. */
+  home: { path: string; bytes: number; freeBytes: number | null; totalBytes: number | null; percentUsed: number | null }
+  totals: StorageTotals
+  projects: ProjectUsage[]
+}
+
+/** `logs`: output and lists of files; an archive with several names (a rollback's) counts once. */
+interface StorageTotals {
+  archives: number
+  logs: number
+  tmp: number
+  database: number
+}
+
+export interface ProjectUsage {
+  projectId: string
+  archiveCount: number
+  archiveBytes: number
+  logBytes: number
+  /** null: missing, or too large to be counted while somebody waits. */
+  deployPathBytes: number | null
+}
+
+export interface Cleaned {
+  dryRun: boolean
+  archives: Array<{ deployId: string; projectId: string; bytes: number }>
+  temporaryFiles: Array<{ name: string; bytes: number }>
+  /** Less than the sum, where a file has another name that stays. */
+  freedBytes: number
+}

@@ -1,0 +1,41 @@
+/** What an import does with a record that is here already (§4.13, import rule 1): the first two leave it as it is. */
+export const strategies = ['skip-existing', 'merge', 'overwrite'] as const
+export type Strategy = (typeof strategies)[number]
+
+/** Ids; of settings their keys, of artifacts the projects'. */
+export interface PartResult {
+  created: string[]
+  replaced: string[]
+  skipped: string[]
+}
+
+/** What an import did, or by a dry run would do. */
+export interface ImportResult {
+  strategy: Strategy
+  dryRun: boolean
+  settings: PartResult
+  categories: PartResult
+  tags: PartResult
+  projects: PartResult
+  logSources: PartResult
+  deployments: PartResult
+  /** `created` and `replaced`: restored to the target of a project that was. */
+  artifacts: PartResult & { failed: Array<{ id: string; error: string }> }
+  notes: string[]
+}
+
+/** Errors break something now, warnings are what is merely not there yet. */
+export type Level = 'ok' | 'warning' | 'error'
+
+export type Check = 'database' | 'deployments' | 'deployPath' | 'token' | 'serverUrl' | 'server'
+
+/** One thing that `svc verify` looked at. */
+export interface Finding {
+  check: Check
+  level: Level
+  /** The id of the project or deployment it is about. */
+  id: string | null
+  message: string
+  /** What to do about it. */
+  next: string | null
+}

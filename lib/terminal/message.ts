@@ -1,0 +1,39 @@
+import { maxTerminalSide } from '../model/terminal.js'
+import type { TerminalInput } from '../model/terminal.js'
+
+/** A frame of a client as what it says; or a sentence, where it says nothing that is known. */
+export function readMessage(text: string): TerminalInput | { type: 'invalid'; sentence: string } {
+  let given: unknown
+  try {
+    given = JSON.parse(text)
+  } catch {
+    return invalid('a JSON object is needed')
+  }
+  if (typeof given !== 'object' || given === null) return invalid('a JSON object is needed')
+  const { type, data, cols, rows, bytes } = given as Record<string, unknown>
+  switch (type) {
+    case 'input':
+      return typeof data === 'string' ? { type, data } : invalid('"data" must be a string')
+    case 'resize':
+      if (!isSide(cols) || !isSide(rows)) return invalid(`"cols" and "rows" must be whole numbers from 1 to ${maxTerminalSide}`)
+      return { type, cols, rows }
+    case 'ping':
+      return { type }
+    case 'ack':
+      return isCount(bytes) ? { type, bytes } : invalid('"bytes" must be a whole number from 0')
+    default:
+      return invalid('"type" must be input, resize, ping or ack')
+  }
+}
+
+function isSide(value: unknown): value is number {
+  return isCount(value) && value >= 1 && value <= maxTerminalSide
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}
+
+function invalid(why: string): { type: 'invalid'; sentence: string } {
+  return { type: 'invalid', sentence: `The message was not understood: ${why}` }
+}

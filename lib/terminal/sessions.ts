@@ -1,0 +1,166 @@
+import { Refusal } from '../base/refusal.js'
+import type { Clock } from '../base/clock.js'
+import type { Ids } from '../base/ids.js'
+import type { Actor, AuditEvent } from '../model/audit.js'
+import { defaultTerminalSize } from '../model/terminal.js'
+import type { TerminalAvailability, TerminalErrorReason, TerminalInput } from '../model/terminal.js'
+import type { PtyModule } from '../proc/pty.js'
+import { createSession, defaultSessionLimits } from './session.js'
+import type { EndReason, Session, SessionLimits, TerminalClient } from './session.js'
+import { findDirectory, findShell, shellEnvironment } from './shell.js'
+
+export interface TerminalLimits extends SessionLimits {
+  /** Shells that run at a time. */
+  maxSessions: number
+}
+
+export const defaultTerminalLimits: TerminalLimits = { ...defaultSessionLimits, maxSessions: 10 } // decisions §6
+
+/** What a client wants: a session of its own, or one that it had. */
+export interface Opening {
+  actor: Actor
+  size?: { cols: number; rows: number } | undefined
+  /** Starts in its target. */
+  project?: { id: string; deployPath: string } | undefined
+  sessionId?: string | undefined
+  /** See Flow.rewind. */
+  from?: number | undefined
+}
+
+export interface Terminals {
+  available(): Promise<TerminalAvailability>
+  /** Refuses: 403 `terminal_disabled`, 501 `terminal_unavailable`, 503 `stopping`. */
+  check(): Promise<void>
+  /**
+   * Connects a client to a session, as far as `check` has let it come. Undefined: the client has been told why there is
+   * none, and was sent away.
+   */
+  connect(client: TerminalClient, opening: Opening): Promise<Connected | undefined>
+  /** Ends every session, and its shell; from now on none begins. Resolves when all of it is over, and recorded. */
+  stop(): Promise<void>
+}
+
+/** One client's way to its session. */
+export interface Connected {
+  take(input: TerminalInput): void
+  detach(how: 'closed' | 'broken'): void
+}
+
+interface Needs {
+  /** Whether the program was started with a terminal, and the setting `terminal_enabled`. */
+  isOffered: boolean
+  isEnabled(): boolean
+  loadPty(): Promise<PtyModule>
+  environment: Readonly<Record<string, string | undefined>>
+  audit(event: AuditEvent): Promise<void>
+  clock: Clock
+  ids: Pick<Ids, 'id'>
+  limits?: Partial<TerminalLimits>
+}
+
+export function createTerminals(needs: Needs): Terminals {
+  const { isOffered, isEnabled, loadPty, environment, audit, clock, ids } = needs
+  const limits = { ...defaultTerminalLimits, ...needs.limits }
+  const sessions = new Map<string, Session>()
+  /** Ends and audit entries that are not finished. */
+  const pending = new Set<Promise<unknown>>()
+  let isStopping = false
+
+  function track(work: Promise<unknown>): void {
+    pending.add(work)
+    void work.finally(() => pending.delete(work))
+  }
+
+  /** Why there is no terminal at all. */
+  async function obstacle(): Promise<Refusal | undefined> {
+    if (isStopping) return new Refusal('unavailable', 'stopping', 'There is no terminal: the server is shutting down')
+    if (!isOffered) return disabled('svc was started with --no-terminal')
+    if (!isEnabled()) return disabled('the setting terminal_enabled is false')
+    const module = await loadPty()
+    return module.outcome === 'loaded' ? undefined : new Refusal('unsupported', 'terminal_unavailable', module.reason)
+  }
+
+  async function open(opening: Opening): Promise<Session | 'too_many_sessions' | 'shell_failed'> {
+    const module = await loadPty()
+    const running = [...sessions.values()].filter(session => session.isRunning)
+    if (running.length >= limits.maxSessions) return 'too_many_sessions'
+    if (module.outcome !== 'loaded') return 'shell_failed'
+    const { project, actor, size = defaultTerminalSize } = opening
+    const shell = findShell(environment)
+    const cwd = findDirectory(project?.deployPath ?? null, environment)
+    const facts = { sessionId: ids.id('term_'), shell, cwd, projectId: project?.id ?? null }
+    const about = { actor, projectId: facts.projectId, target: facts.sessionId }
+    try {
+      const pty = module.spawn({ command: [shell], cwd, env: shellEnvironment(environment, shell), ...size })
+      const session = createSession({ facts, pty, size, limits, now: clock.now, onOver: end => close(session, end.reason, { ...about, actor: end.actor ?? actor }) })
+      sessions.set(facts.sessionId, session)
+      track(audit({ ...about, action: 'terminal.open', detail: `${shell} in ${cwd}` }))
+      return session
+    } catch (error) {
+      track(audit({ ...about, action: 'terminal.open', detail: `${shell} could not be started: ${(error as Error).message}`, ok: false }))
+      return 'shell_failed'
+    }
+  }
+
+  function close({ facts }: Session, reason: EndReason, about: Omit<AuditEvent, 'action'>): void {
+    sessions.delete(facts.sessionId)
+    track(audit({ ...about, action: 'terminal.close', detail: endings[reason] }))
+  }
+
+  return {
+    async available() {
+      const why = await obstacle()
+      return why === undefined ? { available: true } : { available: false, reason: why.message }
+    },
+    async check() {
+      const why = await obstacle()
+      if (why !== undefined) throw why
+    },
+    async connect(client, opening) {
+      const { sessionId, actor, size, from } = opening
+      const session = sessionId === undefined ? await open(opening) : (sessions.get(sessionId) ?? 'session_not_found')
+      if (typeof session === 'string') return void sendAway(client, session)
+      if (isStopping) return void track(session.end('stopping'))
+      session.attach(client, { actor, size, from })
+      return {
+        take(input) {
+          if (isOffered && isEnabled()) session.take(client, input)
+          else track(session.end('disabled'))
+        },
+        detach: how => session.detach(client, how)
+      }
+    },
+    async stop() {
+      isStopping = true
+      for (const session of [...sessions.values()]) track(session.end('stopping'))
+      while (pending.size > 0) await Promise.all(pending)
+    }
+  }
+}
+
+function disabled(why: string): Refusal {
+  return new Refusal('forbidden', 'terminal_disabled', `There is no terminal: ${why}`)
+}
+
+/** As the audit log has it. */
+const endings: Record<EndReason, string> = {
+  exited: 'the shell exited',
+  closed: 'closed by its user',
+  lost: 'the connection was lost, and nobody came back',
+  idle: 'nothing was typed or printed for a long time',
+  disabled: 'switched off in the settings',
+  stopping: 'the server was stopped'
+}
+
+/** Why a client gets no session. A browser cannot read the reply to a refused handshake, but it reads this. */
+const refusals: Record<Extract<TerminalErrorReason, 'session_not_found' | 'too_many_sessions' | 'shell_failed'>, [code: number, message: string]> = {
+  session_not_found: [4404, 'The session cannot be continued: it has ended'],
+  too_many_sessions: [4429, 'No terminal can be opened: as many as are possible are open, close one first'],
+  shell_failed: [1011, 'No terminal can be opened: the shell could not be started']
+}
+
+function sendAway(client: TerminalClient, reason: keyof typeof refusals): void {
+  const [code, message] = refusals[reason]
+  void client.send({ type: 'error', reason, message })
+  client.end(code, message)
+}

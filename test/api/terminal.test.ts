@@ -1,0 +1,259 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { AuditEntry } from '../../lib/model/audit.js'
+import { isRunning } from '../support/processes.js'
+import { adminToken, startServer } from '../support/server.js'
+import type { Stage } from '../support/server.js'
+import { close, frame } from '../support/frames.js'
+import { breakOff } from '../support/websocket.js'
+import { connectTerminal, noPty as skip, openTerminal, refusalOf, ticketOf } from '../support/web-terminal.js'
+
+const environment = { SHELL: '/bin/bash', HOME: '/', PS1: '$ ', SVC_SECRET: 'a secret of ours', ADMIN_TOKEN: adminToken }
+
+async function entries({ client }: Stage, action: string): Promise<AuditEntry[]> {
+  return ((await client.get(`/api/audit?action=${action}`)).body as { items: AuditEntry[] }).items
+}
+
+async function bodyOf(raw: { body(): Promise<string> }): Promise<{ code: string; error: string }> {
+  return JSON.parse(await raw.body()) as { code: string; error: string }
+}
+
+t.test('a shell in the browser', { skip }, async t => {
+  const stage = await startServer(t, { environment })
+  t.same((await stage.client.get('/api/terminal/available')).body, { available: true })
+
+  await t.test('what is typed is run, on a terminal of the size that was asked for', async t => {
+    const terminal = await openTerminal(stage, { query: { cols: '132', rows: '43' } })
+    t.match(terminal.ready, {
+      type: 'ready', sessionId: /^term_/, pid: Number, shell: '/bin/bash', cwd: '/', projectId: null, cols: 132, rows: 43, offset: 0
+    })
+    terminal.type('stty size; echo "$TERM $COLORTERM"\n')
+    await terminal.sees(/43 132\r\nxterm-256color truecolor\r\n/)
+    terminal.say({ type: 'resize', cols: 100, rows: 30 })
+    terminal.type('stty size; echo "€ 😀"; env | grep -c "secret of ours\\|ADMIN_TOKEN\\|test-admin"\n')
+    await terminal.sees(/30 100\r\n€ 😀\r\n0\r\n/)
+    terminal.say({ type: 'ping' })
+    const pong = await terminal.hears()
+    t.ok(pong.type === 'pong' && Math.abs(pong.ts - Date.now()) < 60_000)
+    terminal.raw.say('nonsense')
+    t.match(await terminal.hears(), { type: 'error', reason: 'invalid_message' })
+    terminal.say({ type: 'ack', bytes: 10 ** 12 })
+    t.match(await terminal.hears(), { type: 'error', reason: 'invalid_message' })
+    terminal.type('exit 3\n')
+    t.same(await terminal.hears(), { type: 'exit', exitCode: 3, signal: null })
+    t.equal(await terminal.closed(), 1000)
+  })
+
+  await t.test('Ctrl-C ends what floods the screen', async t => {
+    const terminal = await openTerminal(stage)
+    terminal.type('yes\n')
+    while (terminal.position() < 3 * 1024 * 1024) await new Promise(resolve => setTimeout(resolve, 5))
+    terminal.type('\x03')
+    await terminal.sees(/\^C/)
+    terminal.type('echo en""d\n')
+    await terminal.sees(/end\r\n/)
+    terminal.raw.close(1000)
+    t.equal(await terminal.closed(), 1000)
+  })
+
+  await t.test('a close frame ends the shell', async t => {
+    const terminal = await openTerminal(stage)
+    terminal.type('sleep 1000 & echo "pid=$!."\n')
+    const job = Number((await terminal.sees(/pid=(\d+)\./))[1])
+    terminal.raw.write(frame({ opcode: close }))
+    await terminal.closed()
+    while (isRunning(terminal.ready.pid) || isRunning(job)) await new Promise(resolve => setTimeout(resolve, 10))
+    const again = await refusalOf(await connectTerminal(stage, { query: { sessionId: terminal.ready.sessionId } }))
+    t.match(again, { reason: 'session_not_found', code: 'close 4404' })
+  })
+
+  await t.test('frames that are no text are refused, and so is what is too large', async t => {
+    const binary = await openTerminal(stage)
+    binary.raw.write(frame({ opcode: 2, payload: 'ls' }))
+    t.equal(await binary.closed(), 1003)
+    const large = await openTerminal(stage)
+    large.raw.write(frame({ opcode: 1, length: 1024 * 1024 + 1 }))
+    t.equal(await large.closed(), 1009)
+  })
+
+  await t.test('with a project it starts in its target, where there is one', async t => {
+    const project = await stage.createProject('shop')
+    const early = await openTerminal(stage, { query: { projectId: project.id } })
+    t.match(early.ready, { cwd: '/', projectId: project.id })
+    mkdirSync(project.deployPath, { recursive: true })
+    const terminal = await openTerminal(stage, { query: { projectId: project.id } })
+    t.match(terminal.ready, { cwd: project.deployPath, projectId: project.id })
+    terminal.type('pwd; echo en""d\n')
+    await terminal.sees(new RegExp(`${project.deployPath}\r\nend`))
+    t.match((await entries(stage, 'terminal.open'))[0], { projectId: project.id, target: terminal.ready.sessionId, actor: 'admin', ip: '127.0.0.1', ok: true })
+    for (const one of [early, terminal]) one.raw.close()
+    const unknown = await connectTerminal(stage, { query: { projectId: 'proj_unknown' } })
+    t.equal(unknown.status, 404)
+  })
+
+  await t.test('opening and closing are audited', async t => {
+    const terminal = await openTerminal(stage)
+    terminal.raw.close()
+    await terminal.closed()
+    const closed = async () => (await entries(stage, 'terminal.close')).find(({ target }) => target === terminal.ready.sessionId)
+    while (await closed() === undefined) await new Promise(resolve => setTimeout(resolve, 10))
+    t.match(await closed(), { actor: 'admin', ip: '127.0.0.1', detail: 'closed by its user' })
+    t.notMatch(JSON.stringify((await stage.client.get('/api/audit?limit=500')).body), adminToken)
+  })
+})
+
+t.test('a connection that breaks is continued without a lost or doubled byte', { skip }, async t => {
+  const stage = await startServer(t, { environment })
+  const directory = t.testdir({})
+  const script = join(directory, 'print.sh')
+  // About 1 MB, in bursts, with characters of every length: much of it while nobody is connected.
+  writeFileSync(script, 'i=0; while [ $i -lt 100 ]; do seq -f "%.0f é€😀" $((i * 1000 + 1)) $((i * 1000 + 1000)); sleep 0.004; i=$((i + 1)); done; echo done; read end\n')
+  let terminal = await openTerminal(stage)
+  const { sessionId } = terminal.ready
+  terminal.type('stty -echo; PS1=; clear; sh ' + script + '\n')
+  let received = Buffer.alloc(0)
+  const keep = (text: string, offset: number): void => {
+    t.ok(offset <= received.length, `it goes on at ${offset} of ${received.length}`)
+    const bytes = Buffer.from(text)
+    const known = received.length - offset
+    if (!received.subarray(offset).equals(bytes.subarray(0, known))) t.fail('what came twice is the same')
+    received = Buffer.concat([received, bytes.subarray(known)])
+  }
+  const isOver = (): boolean => `${received.subarray(-10).toString('latin1')}${terminal.drawn()}`.endsWith('done\r\n')
+  for (let round = 0; ; round++) {
+    const want = received.length + 60_000
+    while (terminal.position() < want && !isOver()) await new Promise(resolve => setTimeout(resolve, 2))
+    const wasLast = isOver()
+    if (!wasLast) await breakOff(terminal.raw)
+    keep(terminal.drawn(), terminal.ready.offset)
+    if (wasLast) break
+    // One time from the last ack, one time from what was received.
+    const query: Record<string, string> = round % 2 === 0 ? { sessionId } : { sessionId, from: String(received.length) }
+    const before = received.length
+    terminal = await openTerminal(stage, { query })
+    t.equal(terminal.ready.sessionId, sessionId)
+    if (round % 2 === 1) t.equal(terminal.ready.offset, before)
+  }
+  const lines = received.toString('utf8').split('\r\n')
+  const numbers = lines.filter(line => line.endsWith(' é€😀')).map(line => /(\d+) é€😀$/.exec(line)?.[1])
+  t.equal(numbers.length, 100_000)
+  t.equal(numbers.findIndex((number, i) => Number(number) !== i + 1), -1, 'every line, in order')
+  const { offset } = (await openTerminal(stage, { query: { sessionId, from: '0' } })).ready
+  t.ok(offset > 0 && received.length - offset >= 256 * 1024, 'a page that has lost its screen gets what is kept')
+})
+
+t.test('a large file can be interrupted, and costs no more memory than the window', { skip }, async t => {
+  const stage = await startServer(t, { environment })
+  const file = join(t.testdir({}), 'large.txt')
+  writeFileSync(file, Buffer.alloc(50 * 1024 * 1024, `${'x'.repeat(79)}\n`))
+  const terminal = await openTerminal(stage, { acknowledges: false })
+  terminal.type(`cat ${file}\n`)
+  let before = -1
+  while (terminal.position() !== before || before < 1024 * 1024) {
+    before = terminal.position()
+    await new Promise(resolve => setTimeout(resolve, 200))
+  }
+  t.ok(before < 1024 * 1024 + 128 * 1024, `${before} bytes came, then it was paused`)
+  terminal.type('\x03')
+  terminal.say({ type: 'ack', bytes: terminal.position() })
+  await terminal.sees(/\^C/)
+  terminal.type('echo en""d\n')
+  await terminal.sees(/end\r\n/)
+  t.ok(terminal.position() < 3 * 1024 * 1024, `${terminal.position()} of 50 MB came in all`)
+})
+
+t.test('who may open one', { skip }, async t => {
+  const stage = await startServer(t, { environment })
+  const { client, url } = stage
+  const refused = async (options: Parameters<typeof connectTerminal>[1]): Promise<[number, string]> => {
+    const raw = await connectTerminal(stage, options)
+    return [raw.status, (await bodyOf(raw)).code]
+  }
+
+  t.same(await refused({ ticket: '' }), [401, 'unauthorized'], 'no ticket')
+  t.same(await refused({ ticket: 'guessed' }), [401, 'unauthorized'])
+  t.same(await refused({ ticket: adminToken }), [401, 'unauthorized'], 'the token itself is never taken from an address')
+  const download = (await client.post('/api/tickets', { purpose: 'download' })).body as { ticket: string }
+  t.same(await refused({ ticket: download.ticket }), [401, 'unauthorized'], 'a ticket for something else')
+  const ticket = await ticketOf(stage)
+  const used = await openTerminal(stage, { ticket })
+  t.same(await refused({ ticket }), [401, 'unauthorized'], 'a ticket that was used')
+  used.raw.close()
+
+  t.same(await refused({ headers: { origin: 'https://evil.test' } }), [403, 'foreign_origin'])
+  const own = await openTerminal(stage, { headers: { origin: new URL(url).origin } })
+  own.raw.close()
+  const proxied = { host: 'inside', 'x-forwarded-host': 'deploy.example.org', origin: 'https://deploy.example.org' }
+  const behind = await openTerminal(stage, { headers: proxied })
+  behind.raw.close()
+  await client.put('/api/settings', { trusted_proxies: '192.0.2.1' })
+  t.same(await refused({ headers: proxied }), [403, 'foreign_origin'], 'a stranger is not a proxy')
+
+  const program = await openTerminal(stage, { ticket: '', headers: { 'sec-websocket-protocol': `svc-admin-token, ${adminToken}` } })
+  t.equal(program.raw.headers['sec-websocket-protocol'], 'svc-admin-token')
+  program.raw.close()
+  t.same(await refused({ ticket: '', headers: { 'sec-websocket-protocol': 'svc-admin-token, wrong' } }), [401, 'unauthorized'])
+  t.same(await refused({ ticket: '', headers: { 'sec-websocket-protocol': adminToken } }), [401, 'unauthorized'])
+  const header = await openTerminal(stage, { ticket: '', headers: { authorization: `Bearer ${adminToken}` } })
+  header.raw.close()
+
+  t.equal((await stage.as(null).get('/api/terminal/available')).status, 401)
+  t.equal((await client.get('/api/terminal/ws')).status, 426)
+  t.same(await refused({ query: { cols: '0' } }), [400, 'invalid_field'])
+  t.same(await refused({ query: { rows: '1001' } }), [400, 'invalid_field'])
+  t.same(await refused({ query: { from: 'x' } }), [400, 'invalid_field'])
+
+  const open = await openTerminal(stage)
+  await client.put('/api/settings', { terminal_enabled: 'false' })
+  t.match((await client.get('/api/terminal/available')).body, { available: false, reason: /terminal_enabled/ })
+  t.same(await refused({}), [403, 'terminal_disabled'])
+  open.type('echo\n')
+  t.equal(await open.closed(), 4403)
+  await client.put('/api/settings', { terminal_enabled: 'true', trusted_proxies: '127.0.0.1' })
+
+  await client.put('/api/settings', { allowed_ips: '127.0.0.1' })
+  const elsewhere = { 'x-forwarded-for': '198.51.100.7' }
+  t.same(await refused({ headers: elsewhere }), [403, 'address_not_allowed'])
+  t.match((await client.get('/api/terminal/available', elsewhere)).body, { available: false, reason: /allowed_ips/ })
+  const allowed = await openTerminal(stage)
+  allowed.raw.close()
+})
+
+t.test('ten at a time', { skip }, async t => {
+  const stage = await startServer(t, { environment: { ...environment, SHELL: '/bin/sh' } })
+  const terminals = []
+  for (let i = 0; i < 10; i++) terminals.push(await openTerminal(stage))
+  t.match(await refusalOf(await connectTerminal(stage)), { reason: 'too_many_sessions', code: 'close 4429' })
+  terminals[0]?.raw.close()
+  await terminals[0]?.closed()
+  const another = await openTerminal(stage)
+  t.equal(another.ready.offset, 0)
+})
+
+t.test('under a prefix; the server that stops says so and leaves no shell', { skip }, async t => {
+  const stage = await startServer(t, { environment, base: '/tools/svc' })
+  const terminal = await openTerminal(stage)
+  const lost = await openTerminal(stage)
+  await breakOff(lost.raw)
+  await stage.server.stop({ wait: true })
+  t.match(await terminal.hears(), { type: 'error', reason: 'stopping' })
+  t.equal(await terminal.closed(), 1001)
+  t.same([terminal, lost].map(({ ready }) => isRunning(ready.pid)), [false, false])
+  await stage.restart()
+  t.equal((await entries(stage, 'terminal.close')).length, 2)
+})
+
+t.test('serve --no-terminal wins', async t => {
+  const stage = await startServer(t, { environment, terminal: false, settings: { terminal_enabled: 'true' } })
+  t.match((await stage.client.get('/api/terminal/available')).body, { available: false, reason: /--no-terminal/ })
+  const refused = await connectTerminal(stage)
+  t.equal(refused.status, 403)
+  t.match(await bodyOf(refused), { code: 'terminal_disabled', error: /--no-terminal/ })
+})
+
+t.test('the words on the wire are those of the type the panel compiles against', async t => {
+  const readme = readFileSync(new URL('../../../lib/README.md', import.meta.url), 'utf8')
+  const model = readFileSync(new URL('../../../lib/model/terminal.ts', import.meta.url), 'utf8')
+  for (const [, type] of model.matchAll(/type: '(\w+)'/g)) t.match(readme, new RegExp(`\\| (client|server) \\| \`${type}\` \\|`), String(type))
+})

@@ -1,0 +1,125 @@
+import type { Browser, Page } from 'playwright-core'
+import t from 'tap'
+import { adminToken, startServer } from '../support/server.js'
+import { findChromium, launchChromium, openWatched } from './chromium.js'
+
+/* What is round every page: rooms, palette, keys, light and dark, languages. */
+
+const executable = findChromium()
+const skip = executable === undefined ? 'no chromium or google-chrome on the PATH' : false
+let browser: Browser
+
+t.before(async () => {
+  if (executable !== undefined) browser = await launchChromium(executable)
+})
+t.teardown(() => browser?.close())
+
+async function signIn(page: Page): Promise<void> {
+  await page.locator('input[name=token]').fill(adminToken)
+  await page.locator('button.primary').click()
+  await page.locator('main h1').first().waitFor()
+}
+
+/** The ground of the page, to tell light from dark. */
+const ground = (page: Page): Promise<string> => page.evaluate('getComputedStyle(document.documentElement).backgroundColor')
+
+t.test('the palette leads to screens and to what the server finds, by keyboard alone', { skip }, async t => {
+  const stage = await startServer(t, { base: '/tools/svc' })
+  const project = await stage.createProject('storefront')
+  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: { width: 1280, height: 860 } })
+  t.teardown(() => context.close())
+  await page.goto(stage.url)
+  await page.keyboard.press('Control+k')
+  t.equal(await page.getByRole('dialog').count(), 0, 'before the login there is nothing to find')
+  await signIn(page)
+
+  const field = page.getByRole('combobox', { name: 'Search and commands' })
+  const chosen = page.locator('[role=option][aria-selected=true]')
+  await page.getByRole('button', { name: 'Search and commands' }).click()
+  await field.waitFor()
+  await page.keyboard.press('Escape')
+  await field.waitFor({ state: 'detached' })
+  await page.keyboard.press('Control+k')
+  await field.waitFor()
+  t.match(await chosen.textContent(), 'Overview')
+  await page.keyboard.press('ArrowUp')
+  t.match(await chosen.textContent(), 'Failed deployments', 'up from the first is the last')
+  await page.keyboard.press('ArrowDown')
+  await page.keyboard.press('ArrowDown')
+  t.match(await chosen.textContent(), 'Projects')
+  await page.keyboard.type('storef')
+  await page.getByRole('option', { name: 'storefront production' }).waitFor()
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { level: 1, name: 'storefront' }).waitFor()
+  t.ok(page.url().endsWith(`/tools/svc/projects/${project.id}`))
+  t.equal(await page.getByRole('dialog').count(), 0)
+
+  await page.getByRole('button', { name: 'Search and commands' }).click()
+  await field.fill('no such thing at all')
+  await page.getByText('Nothing is called that.').waitFor()
+  await page.keyboard.press('Escape')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+
+  await page.keyboard.press('g')
+  await page.keyboard.press('d')
+  await page.getByRole('heading', { level: 1, name: 'Deployments' }).waitFor()
+  await page.keyboard.press('g')
+  await page.keyboard.press('p')
+  await page.getByRole('heading', { level: 1, name: 'Projects' }).waitFor()
+  await page.keyboard.press('/')
+  await page.keyboard.type('gpgd')
+  t.match(page.url(), /\/projects/, 'who is writing goes nowhere')
+  t.same(watch.complaints, [])
+  t.same(watch.foreign, [])
+})
+
+t.test('light, dark and Chinese are chosen, kept, and seen at the next visit', { skip }, async t => {
+  const stage = await startServer(t)
+  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, {
+    viewport: { width: 1280, height: 860 }, colorScheme: 'light', locale: 'en-GB'
+  })
+  t.teardown(() => context.close())
+  await page.goto(stage.url)
+  await signIn(page)
+  const light = await ground(page)
+  await page.emulateMedia({ colorScheme: 'dark' })
+  const dark = await ground(page)
+  t.not(light, dark, 'the system decides')
+  await page.getByRole('button', { name: 'Preferences' }).click()
+  await page.getByRole('button', { name: 'Close', exact: true }).click()
+  await page.keyboard.press('?')
+  await page.getByLabel('Appearance').selectOption('light')
+  t.equal(await ground(page), light, 'until the reader does')
+  await page.getByRole('button', { name: 'Close', exact: true }).click()
+  await page.reload()
+  await page.locator('main h1').first().waitFor()
+  t.equal(await ground(page), light)
+
+  await page.getByRole('button', { name: 'Preferences' }).click()
+  await page.getByLabel('Language').selectOption('zh')
+  await page.getByRole('link', { name: '项目', exact: true }).first().waitFor()
+  t.equal(await page.evaluate('document.documentElement.lang'), 'zh')
+  await page.goto(`${stage.url}/projects`)
+  await page.getByRole('link', { name: '部署', exact: true }).first().waitFor()
+  await page.getByRole('button', { name: '偏好' }).click()
+  await page.getByRole('button', { name: '退出登录' }).click()
+  await page.getByRole('heading', { name: '登录 svc' }).waitFor()
+  t.same(watch.complaints, [])
+})
+
+t.test('on a phone the further rooms are behind the last button', { skip }, async t => {
+  const stage = await startServer(t)
+  const { page, context } = await openWatched(browser, new URL(stage.url).origin, {
+    viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true
+  })
+  t.teardown(() => context.close())
+  await page.goto(stage.url)
+  await signIn(page)
+  const rooms = page.getByRole('navigation', { name: 'Rooms' })
+  t.equal(await rooms.getByRole('link', { name: 'Settings' }).count(), 0)
+  await rooms.getByRole('button', { name: 'More' }).click()
+  await rooms.getByRole('link', { name: 'Settings' }).waitFor()
+  await rooms.getByRole('button', { name: 'Preferences' }).click()
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByRole('heading', { name: 'Sign in to svc' }).waitFor()
+})

@@ -1,0 +1,90 @@
+import type { Browser, Page } from 'playwright-core'
+import t from 'tap'
+import { adminToken, startServer } from '../support/server.js'
+import { zipOf } from '../support/zip.js'
+import { findChromium, launchChromium, openWatched } from './chromium.js'
+import { desktop, phone, photographer, signIn } from './pages.js'
+
+/* The first page of a server that is in use: its answer, its charts, what it costs to come there. */
+
+// The frame, the page and its answer, the machine's charts with theirs. Those further down come when they are seen.
+const maxRequests = 33
+const maxBytes = 60 * 1024
+
+const executable = findChromium()
+const skip = executable === undefined ? 'no chromium or google-chrome on the PATH' : false
+let browser: Browser
+
+t.before(async () => {
+  if (executable !== undefined) browser = await launchChromium(executable)
+})
+t.teardown(() => browser?.close())
+
+t.test('the overview of a server in use', { skip }, async t => {
+  const stage = await startServer(t)
+  const photograph = await photographer('overview-used')
+  const shop = await stage.createProject('storefront')
+  const docs = await stage.createProject('a-very-long-name-of-a-project-that-documents-everything-there-is', {
+    postDeployScript: 'exit 3'
+  })
+  for (const { id } of [shop, docs]) await stage.client.put(`/api/projects/${id}/pin`, { pinned: true })
+  const bytes = await zipOf({ 'index.html': 'one' })
+  const push = (project: { id: string; token: string }) =>
+    stage.as(project.token).upload([['projectId', project.id], ['file', { filename: 'a.zip', bytes }]])
+  for (const project of [shop, docs, shop, shop]) await push(project)
+
+  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
+  t.teardown(() => context.close())
+  await page.goto(stage.url)
+  await signIn(page, adminToken)
+  await page.getByRole('heading', { level: 1, name: 'storefront is deployed' }).waitFor()
+  await page.waitForLoadState('networkidle')
+  watch.reset()
+  await page.reload()
+  await page.getByRole('img', { name: /^Processor: .* now, between .* in the last ten minutes$/ }).waitFor()
+  await page.waitForLoadState('networkidle')
+  // What the browser had at hand was no request.
+  const sent = watch.fetched.filter(({ bytes }) => bytes > 0)
+  const weight = sent.reduce((sum, each) => sum + each.bytes, 0)
+  t.comment(`the overview: ${sent.length} requests, ${(weight / 1024).toFixed(1)} KB on the wire`)
+  t.ok(sent.length <= maxRequests, `at most ${maxRequests} requests`)
+  t.ok(weight < maxBytes, `less than ${maxBytes / 1024} KB`)
+
+  t.equal(await page.locator('.pinned a').count(), 2)
+  t.equal(await page.locator('svc-deployments li').count(), 4)
+  await page.locator('[data-late=trends]').scrollIntoViewIfNeeded()
+  await page.getByRole('img', { name: 'Deployments of the last 30 days: 3 succeeded, 1 failed' }).waitFor()
+  await page.getByRole('img', { name: /^Deployments of half a year: 4; the busiest day was .*: 3 succeeded, 1 failed$/ }).waitFor()
+  t.equal(await page.locator('svc-trends .cross:not(.under)').count(), 1, 'one day has a failure')
+  await photograph(page, 'desktop', { isWhole: true })
+
+  await page.getByRole('link', { name: 'Projects', exact: true }).click()
+  await page.getByRole('heading', { level: 1, name: 'Projects' }).waitFor()
+  await page.goBack()
+  await page.getByRole('img', { name: /^Processor: / }).waitFor()
+  await page.waitForFunction(`document.querySelector('svc-machine').readings.length >= 2`)
+  t.match(await page.locator('svc-machine .line').first().getAttribute('d'), /^M[\d.]+ [\d.]+L/, 'the history outlives the page')
+
+  await page.setViewportSize(phone)
+  await photograph(page, 'phone', { isWhole: true })
+  t.equal(await page.evaluate('document.documentElement.scrollWidth'), phone.width, 'nothing sticks out at the side')
+
+  await stage.client.put(`/api/projects/${shop.id}`, { postDeployScript: 'sleep 30' })
+  const going = push(shop)
+  await seen(page, 'Deploying storefront')
+  const [{ id }] = (await stage.client.get('/api/logs?limit=1')).body
+  await stage.client.post(`/api/deployments/${id}/cancel`)
+  await going
+  await seen(page, 'storefront failed to deploy')
+  t.same(watch.complaints, [], 'the console is quiet')
+  t.same(watch.foreign, [])
+})
+
+/** Waits for a heading, coming back to the tab again and again: the page asks anew each time. */
+async function seen(page: Page, name: string): Promise<void> {
+  const heading = page.getByRole('heading', { level: 1, name })
+  while (!(await heading.isVisible())) {
+    await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
+    await heading.waitFor({ timeout: 1000 }).catch(() => {})
+  }
+}

@@ -1,0 +1,155 @@
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser, Page } from 'playwright-core'
+import t from 'tap'
+import { adminToken, startServer } from '../support/server.js'
+import type { Stage } from '../support/server.js'
+import { zipOf } from '../support/zip.js'
+import { findChromium, launchChromium, openWatched } from './chromium.js'
+import type { Watch } from './chromium.js'
+import { desktop, isWithin, phone, photographer, signIn } from './pages.js'
+
+/* The room of whoever keeps the server running: health and resources, storage, audit log. */
+
+const executable = findChromium()
+const skip = executable === undefined ? 'no chromium or google-chrome on the PATH' : false
+let browser: Browser
+
+t.before(async () => {
+  if (executable !== undefined) browser = await launchChromium(executable)
+})
+t.teardown(() => browser?.close())
+
+interface Signed {
+  stage: Stage
+  page: Page
+  watch: Watch
+}
+
+async function open(t: Parameters<typeof startServer>[0], path: string, stage: Stage): Promise<Signed> {
+  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
+  t.teardown(() => context.close())
+  await page.goto(`${stage.url}/${path}`)
+  await signIn(page, adminToken)
+  return { stage, page, watch }
+}
+
+t.test('health and resources', { skip }, async t => {
+  const photograph = await photographer('system')
+  const bin = mkdtempSync(join(tmpdir(), 'svc-pm2-'))
+  t.teardown(() => rmSync(bin, { recursive: true }))
+  const stage = await startServer(t, { environment: { PATH: bin } })
+  const { page, watch } = await open(t, 'system', stage)
+  await page.getByRole('heading', { level: 1, name: /^The server is (not )?well$/ }).waitFor()
+  await page.getByText(/^svc dev, for /).waitFor()
+  await page.getByRole('img', { name: /^Memory: .* now, between/ }).waitFor()
+  await page.getByText(/^Answers (in|within) /).waitFor()
+  await page.getByText(stage.home.directory, { exact: true }).waitFor()
+  await page.getByText(String(process.pid), { exact: true }).waitFor()
+  await page.getByRole('heading', { name: 'PM2 is not here' }).waitFor()
+  await photograph(page, 'desktop', { isWhole: true })
+  // Once it is installed, it is asked what it runs.
+  const list = [['shop', 'online'], ['worker', 'errored']].map(([name, status], index) => {
+    return { name, pm_id: index, pid: 2, monit: { memory: 3, cpu: 4 }, pm2_env: { status, exec_mode: 'fork_mode' } }
+  })
+  writeFileSync(join(bin, 'pm2'), `#!/bin/sh\necho '${JSON.stringify(list)}'\n`)
+  chmodSync(join(bin, 'pm2'), 0o755)
+  await page.getByRole('link', { name: 'Storage' }).click()
+  await page.getByRole('heading', { name: 'Clean up' }).waitFor()
+  await page.goBack()
+  await page.locator('.apps li', { hasText: 'worker' }).getByText('Errored').waitFor()
+  await page.setViewportSize(phone)
+  await photograph(page, 'phone', { isWhole: true })
+  t.ok(await isWithin(page), 'nothing sticks out at the side')
+  t.same(watch.complaints, [])
+  t.same(watch.foreign, [])
+})
+
+t.test('storage: what is kept, and what may go', { skip }, async t => {
+  const photograph = await photographer('storage')
+  const stage = await startServer(t)
+  const shop = await stage.createProject('storefront')
+  const docs = await stage.createProject('docs-with-a-name-that-is-longer-than-the-space-there-is-for-it')
+  const bytes = await zipOf({ 'index.html': Buffer.alloc(200_000, 'x') })
+  for (const { id, token } of [shop, shop, shop, docs]) {
+    await stage.as(token).upload([['projectId', id], ['file', { filename: 'a.zip', bytes }]])
+  }
+  const archives = (): number => readdirSync(join(stage.home.directory, 'deployments')).filter(name => name.endsWith('.zip')).length
+  t.equal(archives(), 4)
+
+  const { page, watch } = await open(t, 'storage', stage)
+  await page.getByRole('heading', { level: 1, name: /in use$/ }).waitFor()
+  await page.getByRole('img', { name: /^Archives: .*, Outputs and lists of files: .*, Database: / }).waitFor()
+  t.match(await page.locator('.projects a').first().textContent(), /^\s*storefront/, 'the largest first')
+  t.equal(await page.getByLabel('Archives kept per project').inputValue(), '10', 'as the setting says')
+  await photograph(page, 'desktop', { isWhole: true })
+
+  await page.getByLabel('Archives kept per project').fill('none')
+  await page.getByRole('button', { name: 'Show what would go…' }).click()
+  await page.locator('#clean-keep-error').waitFor()
+  t.match(watch.complaints.splice(0), [/400.*\/api\/storage\/clean/])
+  await page.getByLabel('Archives kept per project').fill('10')
+  await page.getByRole('button', { name: 'Show what would go…' }).click()
+  await page.getByText('Nothing would go').waitFor()
+  await page.getByRole('button', { name: 'Close' }).click()
+
+  await page.getByLabel('Archives kept per project').fill('1')
+  await page.getByLabel('Of', { exact: true }).selectOption({ label: 'storefront' })
+  await page.getByRole('button', { name: 'Show what would go…' }).click()
+  await page.getByRole('dialog').getByText('2 archives').waitFor()
+  await photograph(page, 'trial-desktop')
+  t.equal(archives(), 4, 'a trial removes nothing')
+  await page.getByRole('button', { name: 'Delete 2 files' }).click()
+  await page.getByText(/ came free$/).waitFor()
+  t.equal(archives(), 2)
+  t.ok(existsSync(join(shop.deployPath, 'index.html')), 'targets stay')
+
+  await page.setViewportSize(phone)
+  await photograph(page, 'phone', { isWhole: true })
+  t.ok(await isWithin(page), 'nothing sticks out at the side')
+  t.same(watch.complaints, [])
+  t.same(watch.foreign, [])
+})
+
+t.test('the audit log: who did what, from where, and what failed', { skip }, async t => {
+  const photograph = await photographer('audit')
+  const stage = await startServer(t)
+  const shop = await stage.createProject('storefront')
+  await stage.as(null).post('/api/auth/login', { token: 'wrong' })
+  const bytes = await zipOf({ 'index.html': 'one' })
+  await stage.as(shop.token).upload([['projectId', shop.id], ['file', { filename: 'a.zip', bytes }]])
+  for (let count = 0; count < 110; count++) await stage.client.put('/api/settings', { keep_archives: String(10 + count % 2) })
+
+  const { page, watch } = await open(t, 'audit?action=auth.login_failed', stage)
+  const row = page.locator('.entries li')
+  await row.first().waitFor()
+  t.equal(await row.count(), 1)
+  t.match(await row.textContent(), /Sign-in refused\s*Failed/)
+  t.equal(await page.getByLabel('Which action').inputValue(), 'auth.login_failed')
+
+  await page.getByLabel('Which action').selectOption('')
+  await page.getByText('100 lines').waitFor()
+  await page.getByRole('button', { name: 'Load more' }).click()
+  await page.getByText(/^11\d lines$/).waitFor()
+  await row.getByText('Project created').waitFor()
+  t.equal(await page.getByRole('button', { name: 'Load more' }).count(), 0)
+  await photograph(page, 'desktop')
+
+  await page.getByLabel('Which project').selectOption({ label: 'storefront' })
+  await page.getByText('2 lines').waitFor()
+  t.match(page.url(), /audit\?project=proj_\w+$/)
+  t.match(await row.first().textContent(), /Archive pushed\s*storefront · dep_\w+\s*Deploy token of storefront/)
+  await photograph(page, 'project-desktop')
+  await page.getByLabel('Which action').selectOption('migration.import')
+  await page.getByRole('heading', { name: 'None like that' }).waitFor()
+  await page.goBack()
+  await page.getByText('2 lines').waitFor()
+  await page.setViewportSize(phone)
+  await photograph(page, 'phone')
+  t.ok(await isWithin(page), 'nothing sticks out at the side')
+  await page.getByRole('link', { name: /^dep_/ }).click()
+  await page.waitForURL(/\/deployments\/dep_/)
+  t.same(watch.complaints, [])
+  t.same(watch.foreign, [])
+})

@@ -1,0 +1,60 @@
+import { symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import t from 'tap'
+import { contentsOf } from '../../lib/logs/contents.js'
+import { findCopy } from '../../lib/logs/copied.js'
+import { createDeny } from '../../lib/logs/deny.js'
+import { createGeneration } from '../../lib/logs/generation.js'
+import { createInflatedFiles } from '../../lib/logs/inflated.js'
+import { createOpenLog } from '../../lib/logs/open.js'
+
+// What a writer that goes on, and a real logrotate, make of it: logrotate.test.ts.
+
+const read = 'one\ntwo\n'
+const longAgo = new Date('2030-01-01T00:00:00Z')
+
+/** What lies beside `app.log`, of which `read` has been read, when it is found truncated; and the lines that were missing. */
+const cases: Array<[what: string, make: (directory: string) => void, lines: string[] | null]> = [
+  ['nothing', () => {}, null],
+  ['the copy', at => writeFileSync(join(at, 'app.log.1'), `${read}three\nfour\n`), ['three', 'four']],
+  ['a copy named by its day', at => writeFileSync(join(at, 'app.log-20300101'), `${read}three\n`), ['three']],
+  ['a copy without anything more', at => writeFileSync(join(at, 'app.log.1'), read), null],
+  ['another log', at => writeFileSync(join(at, 'app.log.1'), 'eins\nzwo\ndrei\nvier\n'), null],
+  ['a log of another name', at => writeFileSync(join(at, 'app.logs'), `${read}three\n`), null],
+  ['an older rotation that began alike', at => {
+    writeFileSync(join(at, 'app.log.2'), `${read}three\n`)
+    utimesSync(join(at, 'app.log.2'), longAgo, new Date(Date.now() - 60_000))
+  }, null],
+  ['both of them', at => {
+    writeFileSync(join(at, 'app.log.1'), 'eins\nzwo\ndrei\n')
+    writeFileSync(join(at, 'app.log.2'), `${read}three\n`)
+  }, ['three']],
+  ['a copy that was compressed at once', at => writeFileSync(join(at, 'app.log.1.gz'), gzipSync(`${read}three\n`)), null],
+  ['a link to where nobody may look', at => {
+    writeFileSync(join(at, 'secret.pem'), `${read}three\n`)
+    symlinkSync(join(at, 'secret.pem'), join(at, 'app.log.1'))
+  }, null]
+]
+
+for (const [what, make, lines] of cases) {
+  t.test(`beside a truncated log: ${what}`, async t => {
+    const directory = t.testdir({ 'app.log': read })
+    const { signal } = new AbortController()
+    const needs = { openLog: createOpenLog({ deny: createDeny([]), secrets: [] }), inflated: createInflatedFiles({ tmp: directory }) }
+    t.teardown(() => needs.inflated.close())
+    const path = join(directory, 'app.log')
+    const log = await needs.openLog(path)
+    const contents = await contentsOf(log, needs.inflated, signal)
+    const generation = createGeneration({ identity: log.identity, contents, offset: read.length, mark: Buffer.from(read) })
+    t.teardown(() => generation.release())
+    writeFileSync(path, '')
+    make(directory)
+    t.equal(await generation.read(), null, 'it is seen to be truncated')
+    const copy = await findCopy(needs, path, generation, signal)
+    t.equal(copy === null, lines === null)
+    if (copy === null) return
+    await generation.moveTo(copy)
+    t.same(await generation.read(), { lines, isEnd: true })
+  })
+}

@@ -1,0 +1,142 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { createPtyLoader } from '../../lib/proc/pty.js'
+import type { Pty, PtyOptions } from '../../lib/proc/pty.js'
+import { isRunning } from '../support/processes.js'
+
+const module = await createPtyLoader()()
+const skip = module.outcome === 'loaded' ? false : module.reason
+
+function start(command: PtyOptions['command'], options: Partial<PtyOptions> = {}): { pty: Pty; said: () => string; sees: (pattern: RegExp) => Promise<void> } {
+  if (module.outcome !== 'loaded') throw new Error(module.reason)
+  const env = { PATH: process.env['PATH'], TERM: 'xterm-256color', LANG: 'C.UTF-8' }
+  const pty = module.spawn({ command, cwd: '/', env, cols: 80, rows: 24, ...options })
+  const texts: string[] = []
+  let wake = (): void => {}
+  pty.onData(text => {
+    texts.push(text)
+    wake()
+  })
+  t.teardown(() => pty.end())
+  const said = (): string => texts.join('')
+  return {
+    pty,
+    said,
+    async sees(pattern) {
+      while (!pattern.test(said())) await new Promise<void>(resolve => (wake = resolve))
+    }
+  }
+}
+
+t.test('without node-pty there is a sentence that says how to get it', async t => {
+  const absent = await createPtyLoader(() => import('node-' + 'pty-that-nobody-has'))()
+  t.match(absent, { outcome: 'missing', reason: /npm install node-pty/ })
+  const broken = await createPtyLoader(() => Promise.reject(new Error('Failed to load native module: pty.node\nstack')))()
+  t.match(broken, { outcome: 'missing', reason: /npm rebuild node-pty.*\(Failed to load native module: pty.node\)$/ })
+  let loads = 0
+  const load = createPtyLoader(async () => {
+    loads++
+    throw new Error('none')
+  })
+  await Promise.all([load(), load()])
+  t.equal(loads, 1)
+})
+
+t.test('a program on a terminal of its own', { skip }, async t => {
+  const { pty, said } = start(['sh', '-c', 'tty; stty size; echo "$TERM $ONE"; pwd; exit 3'], {
+    cols: 132, rows: 43, cwd: '/tmp', env: { PATH: process.env['PATH'], TERM: 'xterm-256color', ONE: '1', TWO: undefined }
+  })
+  t.same(await pty.ended, { exitCode: 3, signal: null })
+  t.match(said(), /^\/dev\/\S+\r\n43 132\r\nxterm-256color 1\r\n\/tmp\r\n$/)
+  t.equal(pty.write('nobody'), true, 'what comes later is dropped')
+  pty.resize({ cols: 1, rows: 1 })
+})
+
+t.test('the kernel knows that it is UTF-8, and no character is ever cut', { skip }, async t => {
+  const { pty, said } = start(['sh', '-c', 'stty -a | grep -o -- "-*iutf8"; i=0; while [ $i -lt 3000 ]; do printf "€😀é"; i=$((i+1)); done'])
+  await pty.ended
+  t.equal(said(), 'iutf8\r\n' + '€😀é'.repeat(3000))
+})
+
+t.test('a signal by its name', { skip }, async t => {
+  const { pty } = start(['sh', '-c', 'kill -9 $$'])
+  t.same(await pty.ended, { exitCode: null, signal: 'SIGKILL' })
+})
+
+t.test('paused, it waits in its write; what it printed before it ended is all there, however late it is read', { skip }, async t => {
+  const directory = t.testdir({})
+  const done = join(directory, 'done')
+  const { pty, said, sees } = start(['sh', '-c', `echo begin; read go; seq 1 200000; echo done > ${done}`])
+  await sees(/begin/)
+  pty.pause()
+  pty.write('go\n')
+  await new Promise(resolve => setTimeout(resolve, 500))
+  t.throws(() => readFileSync(done), 'it waits')
+  pty.resume()
+  await pty.ended
+  t.equal(said().slice(said().indexOf('\n1\r') + 1), Array.from({ length: 200_000 }, (_, i) => `${i + 1}\r\n`).join(''))
+
+  const late = start(['sh', '-c', 'echo begin; read go; seq 1 100'])
+  await late.sees(/begin/)
+  late.pty.pause()
+  late.pty.write('go\n')
+  while (isRunning(late.pty.pid)) await new Promise(resolve => setTimeout(resolve, 10))
+  // node-pty would have let go by now.
+  await new Promise(resolve => setTimeout(resolve, 600))
+  late.pty.resume()
+  await late.pty.ended
+  t.match(late.said(), /\n99\r\n100\r\n$/)
+})
+
+t.test('a daemon that holds the terminal does not hold up the end', { skip }, async t => {
+  const { pty, said } = start(['sh', '-c', 'trap "" HUP; (trap "" HUP; sleep 60) & echo pid=$!'])
+  t.same(await pty.ended, { exitCode: 0, signal: null })
+  const pid = Number(/pid=(\d+)/.exec(said())?.[1])
+  t.ok(pid > 0)
+  process.kill(pid, 'SIGKILL')
+})
+
+t.test('input reaches it in order, also more than the terminal takes at once; too much is not taken', { skip }, async t => {
+  const { pty, said, sees } = start(['sh', '-c', 'stty raw -echo; echo ready; sleep 0.3; head -c 300000 | cksum; head -c 1 >/dev/null; stty sane'])
+  await sees(/ready/)
+  const typed = Array.from({ length: 300 }, (_, i) => String.fromCharCode(97 + (i % 26)).repeat(1000)).join('')
+  for (let at = 0; at < typed.length; at += 10_000) t.equal(pty.write(typed.slice(at, at + 10_000)), true)
+  await sees(/\d+ 300000/)
+  const directory = t.testdir({})
+  writeFileSync(join(directory, 'typed'), typed)
+  const expected = start(['cksum', join(directory, 'typed')])
+  await expected.pty.ended
+  t.equal(/(\d+) 300000/.exec(said())?.[1], /(\d+) 300000/.exec(expected.said())?.[1])
+
+  const deaf = start(['sh', '-c', 'stty raw -echo; echo ready; sleep 60'])
+  await deaf.sees(/ready/)
+  let taken = 0
+  while (taken < 100 && deaf.pty.write('x'.repeat(100_000))) taken++
+  t.ok(taken >= 9 && taken < 15, `${taken} times 100 kB wait`)
+  const before = process.cpuUsage()
+  await new Promise(resolve => setTimeout(resolve, 500))
+  const { user, system } = process.cpuUsage(before)
+  t.ok((user + system) / 1000 < 250, 'and waiting costs no time of the processor')
+})
+
+t.test('ending hangs up, and kills who does not listen', { skip }, async t => {
+  const polite = start(['bash', '--norc', '-i'])
+  polite.pty.write('sleep 1000 & echo "pid=$!."\n')
+  await polite.sees(/pid=\d+\./)
+  const job = Number(/pid=(\d+)\./.exec(polite.said())?.[1])
+  await polite.pty.end(60_000)
+  while (isRunning(job)) await new Promise(resolve => setTimeout(resolve, 10))
+  t.pass('its jobs have ended, too')
+
+  const deaf = start(['sh', '-c', 'trap "" HUP TERM; echo ready; while :; do sleep 1; done'])
+  await deaf.sees(/ready/)
+  await deaf.pty.end(50)
+  t.same(await deaf.pty.ended, { exitCode: null, signal: 'SIGKILL' })
+
+  const flooding = start(['sh', '-c', 'trap "" HUP; yes'])
+  await flooding.sees(/y/)
+  flooding.pty.pause()
+  await flooding.pty.end(50)
+  t.equal(isRunning(flooding.pty.pid), false, 'also one that is paused')
+})

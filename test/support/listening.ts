@@ -1,0 +1,51 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
+
+/** A server in a process of its own that has answered once. */
+export interface Listening {
+  pid: number
+  /** With a slash at its end. */
+  url: string
+  /** From spawn to the head of its first answer. */
+  tookMs: number
+  /** Asks for `path` once more, on a connection of its own. Throws unless it is a 200. */
+  ask(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** Runs a program that prints the address it listens on, and asks it for `path` as soon as it has. */
+export async function startListening(
+  words: string[], { cwd, env, path }: { cwd: string; env: Record<string, string>; path: string }
+): Promise<Listening> {
+  const startedAt = performance.now()
+  const child = spawn(process.execPath, words, { cwd, env, stdio: ['ignore', 'pipe', 'ignore'] })
+  const ended = once(child, 'exit')
+  let said = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (said += text))
+  while (!/http:\S+\n/.test(said)) {
+    const more = await Promise.race([once(child.stdout, 'data'), ended.then(() => null)])
+    if (more === null) throw new Error(`node ${words.join(' ')} ended before it listened`)
+  }
+  const url = /http:\S+(?=\n)/.exec(said)?.[0] as string
+
+  async function ask(): Promise<void> {
+    const [answer] = (await once(get(url + path, { agent: false }), 'response')) as [IncomingMessage]
+    if (answer.statusCode !== 200) throw new Error(`${path} answered ${answer.statusCode}`)
+    tookMs ??= performance.now() - startedAt
+    await once(answer.resume(), 'close')
+  }
+
+  let tookMs: number | undefined
+  await ask()
+  return {
+    pid: child.pid as number,
+    url,
+    tookMs: tookMs as unknown as number,
+    ask,
+    async stop() {
+      child.kill('SIGTERM')
+      await ended
+    }
+  }
+}

@@ -1,0 +1,135 @@
+import type { TerminalInput, TerminalMessage } from '../../lib/model/terminal.js'
+import { createPtyLoader } from '../../lib/proc/pty.js'
+import type { Client } from './client.js'
+import { openWebSocket } from './websocket.js'
+import type { RawWebSocket } from './websocket.js'
+
+const module = await createPtyLoader()()
+
+/** Why the tests of the terminal cannot run here; false: they can. */
+export const noPty: string | false = module.outcome === 'loaded' ? false : module.reason
+
+type Ready = Extract<TerminalMessage, { type: 'ready' }>
+
+/** A client of the terminal, as the panel is one: it draws what it gets, and acknowledges it. */
+export interface WebTerminal {
+  raw: RawWebSocket
+  ready: Ready
+  /** Everything that was drawn, from `ready.offset` on. */
+  drawn(): string
+  /** The position after it. */
+  position(): number
+  say(message: TerminalInput): void
+  type(text: string): void
+  /** Waits until what was drawn matches; fails when the connection ends before. */
+  sees(pattern: RegExp): Promise<RegExpExecArray>
+  /** The next message that is no data. */
+  hears(): Promise<Exclude<TerminalMessage, { type: 'data' }>>
+  /** The close code, once the server has sent it; null: there was none. */
+  closed(): Promise<number | null>
+}
+
+export interface OpenTerminal {
+  /** Of the address: cols, rows, projectId, sessionId, from. */
+  query?: Record<string, string>
+  headers?: Record<string, string>
+  /** How the page says who it is; default: a ticket that `client` gets. */
+  ticket?: string
+  /** Whether what is drawn is acknowledged; default: yes. */
+  acknowledges?: boolean
+}
+
+export interface Stage {
+  url: string
+  client: Client
+}
+
+export async function ticketOf({ client }: Pick<Stage, 'client'>): Promise<string> {
+  const { body } = await client.post('/api/tickets', { purpose: 'terminal' })
+  return (body as { ticket: string }).ticket
+}
+
+/** The connection alone, whatever the server answers. */
+export async function connectTerminal(stage: Stage, options: OpenTerminal = {}): Promise<RawWebSocket> {
+  const ticket = options.ticket ?? (await ticketOf(stage))
+  const query = new URLSearchParams({ ...(ticket === '' ? {} : { ticket }), ...options.query })
+  return openWebSocket(`${stage.url}/api/terminal/ws?${query}`, options.headers ? { headers: options.headers } : {})
+}
+
+/** A terminal that works: its first message is `ready`. */
+export async function openTerminal(stage: Stage, options: OpenTerminal = {}): Promise<WebTerminal> {
+  const raw = await connectTerminal(stage, options)
+  if (raw.status !== 101) throw new Error(`${raw.status} ${await raw.body()}`)
+  return followTerminal(raw, options)
+}
+
+async function followTerminal(raw: RawWebSocket, { acknowledges = true }: OpenTerminal): Promise<WebTerminal> {
+  const texts: string[] = []
+  const heard: Array<Exclude<TerminalMessage, { type: 'data' }>> = []
+  let closeCode: number | null = null
+  let isOver = false
+  let wake = (): void => {}
+  const change = (): Promise<void> => new Promise(resolve => (wake = resolve))
+  let position = 0
+
+  const say = (message: TerminalInput): void => raw.say(JSON.stringify(message))
+
+  function take(message: TerminalMessage): void {
+    if (message.type !== 'data') return void heard.push(message)
+    texts.push(message.data)
+    position += Buffer.byteLength(message.data)
+    if (acknowledges) say({ type: 'ack', bytes: position })
+  }
+
+  const first = await raw.next()
+  const ready = JSON.parse(first?.replace(/^text /, '') ?? 'null') as TerminalMessage | null
+  if (ready?.type !== 'ready') throw new Error(`The terminal is not ready: ${first}`)
+  position = ready.offset
+  void (async () => {
+    for (let frame = await raw.next(); frame !== null; frame = await raw.next()) {
+      if (frame.startsWith('text ')) take(JSON.parse(frame.slice(5)) as TerminalMessage)
+      else if (frame.startsWith('close')) {
+        closeCode = Number(frame.slice(6))
+        raw.close(closeCode)
+      }
+      wake()
+    }
+    isOver = true
+    wake()
+  })()
+
+  return {
+    raw,
+    ready,
+    drawn: () => texts.join(''),
+    position: () => position,
+    say,
+    type: data => say({ type: 'input', data }),
+    async sees(pattern) {
+      for (;;) {
+        const found = pattern.exec(texts.join(''))
+        if (found !== null) return found
+        if (isOver) throw new Error(`${pattern} was never drawn, but:\n${texts.join('').slice(-2000)}`)
+        await change()
+      }
+    },
+    async hears() {
+      while (heard.length === 0 && !isOver) await change()
+      const message = heard.shift()
+      if (message === undefined) throw new Error('The server said nothing more')
+      return message
+    },
+    async closed() {
+      while (!isOver) await change()
+      return closeCode
+    }
+  }
+}
+
+/** The first message, of a connection that gets no session. */
+export async function refusalOf(raw: RawWebSocket): Promise<{ reason: string; message: string; code: string | null }> {
+  const error = JSON.parse((await raw.next())?.replace(/^text /, '') ?? 'null') as { reason: string; message: string }
+  const code = await raw.next()
+  raw.socket.destroy()
+  return { ...error, code }
+}

@@ -1,0 +1,245 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import { randomIds } from '../../lib/base/ids.js'
+import { systemClock } from '../../lib/base/clock.js'
+import type { AuditEvent } from '../../lib/model/audit.js'
+import type { TerminalMessage } from '../../lib/model/terminal.js'
+import { createPtyLoader } from '../../lib/proc/pty.js'
+import { createTerminals } from '../../lib/terminal/sessions.js'
+import type { Connected, Opening, TerminalLimits, Terminals } from '../../lib/terminal/sessions.js'
+import type { TerminalClient } from '../../lib/terminal/session.js'
+import { isRunning } from '../support/processes.js'
+import { noPty as skip } from '../support/web-terminal.js'
+
+const actor = { name: 'admin', ip: '192.0.2.1' }
+
+interface Stage {
+  terminals: Terminals
+  audited: AuditEvent[]
+  settings: { enabled: boolean }
+}
+
+function createStage(t: Test, limits: Partial<TerminalLimits> = {}, isOffered = true): Stage {
+  const audited: AuditEvent[] = []
+  const settings = { enabled: true }
+  const terminals = createTerminals({
+    isOffered,
+    isEnabled: () => settings.enabled,
+    loadPty: createPtyLoader(),
+    environment: { PATH: process.env['PATH'], HOME: '/', SHELL: '/bin/sh', PS1: '$ ' },
+    audit: async event => void audited.push(event),
+    clock: systemClock,
+    ids: randomIds,
+    limits
+  })
+  t.teardown(() => terminals.stop())
+  return { terminals, audited, settings }
+}
+
+interface Viewer {
+  client: TerminalClient
+  connected: Connected | undefined
+  /** The code it was sent away with. */
+  code(): number | undefined
+  text(): string
+  /** The next message that is no data. */
+  hears(): Promise<Exclude<TerminalMessage, { type: 'data' }>>
+  sees(pattern: RegExp): Promise<void>
+  position(): number
+}
+
+async function connect({ terminals }: Stage, opening: Partial<Opening> = {}): Promise<Viewer> {
+  const heard: Array<Exclude<TerminalMessage, { type: 'data' }>> = []
+  let text = ''
+  let code: number | undefined
+  let wake = (): void => {}
+  const change = (): Promise<void> => new Promise(resolve => (wake = resolve))
+  const client: TerminalClient = {
+    async send(message) {
+      if (message.type === 'data') text += message.data
+      else heard.push(message)
+      wake()
+    },
+    end(given) {
+      code ??= given
+      wake()
+    }
+  }
+  const connected = await terminals.connect(client, { actor, ...opening })
+  return {
+    client,
+    connected,
+    code: () => code,
+    text: () => text,
+    position: () => Buffer.byteLength(text),
+    async hears() {
+      while (heard.length === 0) await change()
+      return heard.shift() as Exclude<TerminalMessage, { type: 'data' }>
+    },
+    async sees(pattern) {
+      while (!pattern.test(text)) await change()
+    }
+  }
+}
+
+async function readyOf(viewer: Viewer): Promise<Extract<TerminalMessage, { type: 'ready' }>> {
+  const ready = await viewer.hears()
+  if (ready.type !== 'ready') throw new Error(`not ready, but ${JSON.stringify(ready)}`)
+  return ready
+}
+
+t.test('whether there is a terminal', async t => {
+  const off = createStage(t, {}, false)
+  t.match(await off.terminals.available(), { available: false, reason: /--no-terminal/ })
+  await t.rejects(off.terminals.check(), { kind: 'forbidden', code: 'terminal_disabled' })
+  const stage = createStage(t)
+  stage.settings.enabled = false
+  t.match(await stage.terminals.available(), { available: false, reason: /terminal_enabled/ })
+  const none = createTerminals({
+    isOffered: true, isEnabled: () => true, loadPty: createPtyLoader(() => Promise.reject(new Error('none'))),
+    environment: {}, audit: async () => {}, clock: systemClock, ids: randomIds
+  })
+  t.match(await none.available(), { available: false, reason: /npm rebuild node-pty/ })
+  await t.rejects(none.check(), { kind: 'unsupported', code: 'terminal_unavailable' })
+})
+
+t.test('a session that nobody uses ends', { skip }, async t => {
+  const stage = createStage(t, { idleMs: 300 })
+  const viewer = await connect(stage)
+  const { pid } = await readyOf(viewer)
+  t.match(await viewer.hears(), { type: 'error', reason: 'idle' })
+  t.equal(viewer.code(), 4408)
+  while (isRunning(pid)) await new Promise(resolve => setTimeout(resolve, 10))
+  t.match(stage.audited, [{ action: 'terminal.open', actor }, { action: 'terminal.close', detail: /nothing was typed/ }])
+})
+
+t.test('what is typed or printed keeps it', { skip }, async t => {
+  const stage = createStage(t, { idleMs: 2500 })
+  const unused = await connect(stage)
+  const used = await connect(stage)
+  await readyOf(unused)
+  await readyOf(used)
+  const typing = setInterval(() => used.connected?.take({ type: 'input', data: ' ' }), 50)
+  t.match(await unused.hears(), { type: 'error', reason: 'idle' })
+  t.equal(used.code(), undefined)
+  clearInterval(typing)
+})
+
+t.test('a lost connection leaves the shell, for a time', { skip }, async t => {
+  const stage = createStage(t, { aloneMs: 200 })
+  const viewer = await connect(stage)
+  const { pid, sessionId } = await readyOf(viewer)
+  viewer.connected?.detach('broken')
+  while (isRunning(pid)) await new Promise(resolve => setTimeout(resolve, 10))
+  t.match(stage.audited.at(-1), { action: 'terminal.close', detail: /nobody came back/ })
+  const late = await connect(stage, { sessionId })
+  t.match(await late.hears(), { type: 'error', reason: 'session_not_found' })
+  t.equal(late.code(), 4404)
+})
+
+t.test('a shell that exits while nobody is there says so to whoever comes back', { skip }, async t => {
+  const stage = createStage(t)
+  const viewer = await connect(stage)
+  const { pid, sessionId } = await readyOf(viewer)
+  viewer.connected?.take({ type: 'input', data: 'sleep 0.2; echo the la""st; exit 7\n' })
+  viewer.connected?.detach('broken')
+  while (isRunning(pid)) await new Promise(resolve => setTimeout(resolve, 10))
+  const back = await connect(stage, { sessionId })
+  await readyOf(back)
+  t.same(await back.hears(), { type: 'exit', exitCode: 7, signal: null })
+  t.match(back.text(), /the last\r\n/)
+  t.equal(back.code(), 1000)
+  t.match(stage.audited.at(-1), { action: 'terminal.close', detail: /exited/ })
+})
+
+t.test('the shell waits while too much is unacknowledged, input does not, and Ctrl-C ends it', { skip }, async t => {
+  const stage = createStage(t)
+  const viewer = await connect(stage)
+  await readyOf(viewer)
+  viewer.connected?.take({ type: 'input', data: 'yes\n' })
+  while (viewer.position() < 1024 * 1024) await new Promise(resolve => setTimeout(resolve, 10))
+  let before = -1
+  while (viewer.position() !== before) {
+    before = viewer.position()
+    await new Promise(resolve => setTimeout(resolve, 300))
+  }
+  t.ok(before < 1024 * 1024 + 256 * 1024, `${before} bytes came without an ack`)
+  viewer.connected?.take({ type: 'input', data: '\x03' })
+  viewer.connected?.take({ type: 'ack', bytes: before })
+  await viewer.sees(/\^C/)
+  viewer.connected?.take({ type: 'input', data: 'echo inter""rupted\n' })
+  await viewer.sees(/interrupted\r\n/)
+  t.ok(viewer.position() < before + 256 * 1024, `${viewer.position() - before} bytes more until it had ended`)
+})
+
+t.test('while nobody is there the shell does not wait, and its last 256 KiB are kept', { skip }, async t => {
+  const stage = createStage(t)
+  const viewer = await connect(stage)
+  const { sessionId, pid } = await readyOf(viewer)
+  viewer.connected?.take({ type: 'input', data: 'seq 1 1000000; echo en""d; kill -9 $$\n' })
+  while (viewer.position() < 1024 * 1024) await new Promise(resolve => setTimeout(resolve, 10))
+  viewer.connected?.detach('broken')
+  while (isRunning(pid)) await new Promise(resolve => setTimeout(resolve, 20))
+  const back = await connect(stage, { sessionId })
+  const { offset } = await readyOf(back)
+  t.ok(offset > 1024 * 1024, `it goes on at ${offset}`)
+  t.same(await back.hears(), { type: 'exit', exitCode: null, signal: 'SIGKILL' })
+  t.equal(back.position(), 256 * 1024)
+  t.match(back.text(), /\r\n999999\r\n1000000\r\nend\r\n$/)
+})
+
+t.test('who connects again takes over from a connection that is not known to be lost', { skip }, async t => {
+  const stage = createStage(t)
+  const first = await connect(stage)
+  const { sessionId } = await readyOf(first)
+  const second = await connect(stage, { sessionId, size: { cols: 99, rows: 9 } })
+  t.match(await readyOf(second), { sessionId, cols: 99, rows: 9 })
+  t.match(await first.hears(), { type: 'error', reason: 'taken_over' })
+  t.equal(first.code(), 4409)
+  first.connected?.take({ type: 'input', data: 'echo from the first\n' })
+  first.connected?.detach('closed')
+  second.connected?.take({ type: 'input', data: 'stty size; echo en""d\n' })
+  await second.sees(/9 99\r\n[^]*end\r\n/)
+  t.notMatch(second.text(), /from the first/)
+})
+
+t.test('as many as may be, and no more; one that has ended makes room', { skip }, async t => {
+  const stage = createStage(t, { maxSessions: 2 })
+  const one = await connect(stage)
+  await readyOf(one)
+  await readyOf(await connect(stage))
+  const third = await connect(stage)
+  t.equal(third.connected, undefined)
+  t.match(await third.hears(), { type: 'error', reason: 'too_many_sessions' })
+  t.equal(third.code(), 4429)
+  one.connected?.take({ type: 'input', data: 'exit\n' })
+  t.match(await one.hears(), { type: 'exit', exitCode: 0 })
+  await readyOf(await connect(stage))
+})
+
+t.test('switching it off ends a session at its next word', { skip }, async t => {
+  const stage = createStage(t)
+  const viewer = await connect(stage)
+  const { pid } = await readyOf(viewer)
+  stage.settings.enabled = false
+  viewer.connected?.take({ type: 'input', data: 'echo no\n' })
+  t.match(await viewer.hears(), { type: 'error', reason: 'disabled' })
+  t.equal(viewer.code(), 4403)
+  while (isRunning(pid)) await new Promise(resolve => setTimeout(resolve, 10))
+})
+
+t.test('a stop ends every shell, and what it did is recorded', { skip }, async t => {
+  const stage = createStage(t)
+  const here = await connect(stage)
+  const gone = await connect(stage)
+  const pids = [(await readyOf(here)).pid, (await readyOf(gone)).pid]
+  gone.connected?.detach('broken')
+  here.connected?.take({ type: 'input', data: 'trap "" HUP TERM; echo ig""nored\n' })
+  await here.sees(/ignored/)
+  await stage.terminals.stop()
+  t.same(pids.map(isRunning), [false, false])
+  t.match(await here.hears(), { type: 'error', reason: 'stopping' })
+  t.equal(here.code(), 1001)
+  t.equal(stage.audited.filter(({ action, detail }) => action === 'terminal.close' && detail === 'the server was stopped').length, 2)
+  await t.rejects(stage.terminals.check(), { code: 'stopping' })
+})

@@ -1,0 +1,20 @@
+import t from 'tap'
+import type { ImportResult, PartResult } from '../../../lib/model/transfer.js'
+import { countRecords, partsOf } from '../../../www/elements/import-parts.js'
+
+const none: PartResult = { created: [], replaced: [], skipped: [] }
+const result: ImportResult = {
+  strategy: 'overwrite', dryRun: true,
+  settings: { created: ['a'], replaced: ['b', 'c'], skipped: [] }, categories: none, tags: none,
+  projects: { created: [], replaced: [], skipped: ['proj_a'] }, logSources: none, deployments: none,
+  artifacts: { created: ['proj_b'], replaced: [], skipped: [], failed: [] }, notes: []
+}
+
+t.test('parts without a record are passed over', async t => {
+  t.same(partsOf(result).map(({ words }) => words), ['Settings', 'Projects', 'Archives put in place'])
+  t.match(partsOf(result)[0], { created: ['a'], replaced: ['b', 'c'], skipped: [] })
+})
+
+t.test('records are counted, files are not', async t => {
+  t.same(countRecords(result), { created: 1, replaced: 2, skipped: 1 })
+})

@@ -1,0 +1,42 @@
+/* What the audit log's actions are called. Pure. */
+
+/** The actions that the server keeps, by kind; `words` is English, and said by t(). */
+export const actionRows: ReadonlyArray<{ action: string; words: string }> = [
+  { action: 'auth.login', words: 'Signed in' },
+  { action: 'auth.login_failed', words: 'Sign-in refused' },
+  { action: 'auth.change_token', words: 'Admin token changed' },
+  { action: 'project.create', words: 'Project created' },
+  { action: 'project.update', words: 'Project changed' },
+  { action: 'project.delete', words: 'Project deleted' },
+  { action: 'project.regenerate_token', words: 'Deploy token regenerated' },
+  { action: 'deployment.upload', words: 'Archive pushed' },
+  { action: 'deployment.rollback', words: 'Roll-back started' },
+  { action: 'deployment.cancel', words: 'Deployment cancelled' },
+  { action: 'deployment.mark_status', words: 'Deployment marked' },
+  { action: 'deploy.post_deploy_failed', words: 'Post-deploy script failed' },
+  { action: 'category.create', words: 'Category created' },
+  { action: 'category.update', words: 'Category changed' },
+  { action: 'category.delete', words: 'Category deleted' },
+  { action: 'tag.create', words: 'Tag created' },
+  { action: 'tag.update', words: 'Tag changed' },
+  { action: 'tag.delete', words: 'Tag deleted' },
+  { action: 'log_source.create', words: 'Log file added' },
+  { action: 'log_source.update', words: 'Log file changed' },
+  { action: 'log_source.delete', words: 'Log file removed' },
+  { action: 'settings.update', words: 'Setting changed' },
+  { action: 'storage.clean', words: 'Storage cleaned' },
+  { action: 'migration.export', words: 'Package exported' },
+  { action: 'migration.import', words: 'Package imported' },
+  { action: 'webhook.send', words: 'Notification' },
+  { action: 'terminal.open', words: 'Terminal opened' },
+  { action: 'terminal.close', words: 'Terminal closed' }
+]
+
+/** An actor as the reader knows it; `name` is a project's, where it has one. English, said by t(). */
+export const actorWords: Readonly<Record<string, string>> = {
+  admin: 'Admin',
+  'global-deploy': 'Global deploy token',
+  local: 'Operator on the machine',
+  anonymous: 'Nobody known',
+  system: 'svc itself'
+}

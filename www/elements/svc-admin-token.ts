@@ -1,0 +1,111 @@
+import { css } from '../dom/css.js'
+import { SvcElement } from '../dom/element.js'
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import type { AdminCalls } from '../server/admin-calls.js'
+import { Refused } from '../server/client.js'
+import type { Session } from '../state/session.js'
+import { t } from '../words/t.js'
+import { errorLine, field, submitted } from './field.js'
+import { NoticeEvent } from './svc-notices.js'
+import { strengthOf, strongToken } from './token-strength.js'
+import { errorWords } from './words.js'
+
+/** Another admin token, judged while it is typed. Properties `calls`, `session`. Event `notice`. */
+export class SvcAdminToken extends SvcElement {
+  static override sheet = css`
+    svc-admin-token {
+      display: grid;
+      gap: 12px;
+
+      .field { max-width: 460px; }
+      .actions { align-items: center; }
+      .strength { font-size: var(--size-13); font-weight: 500; }
+      .strength[data-level='refused'] { color: var(--failure); }
+      .strength[data-level='weak'] { color: var(--warning); }
+      .strength[data-level='strong'] { color: var(--success); }
+    }
+  `
+
+  calls!: Pick<AdminCalls, 'changeToken'>
+  session!: Pick<Session, 'renew'>
+  #oldToken = ''
+  #newToken = ''
+  #isShown = false
+  #refusal: unknown = null
+  #isBusy = false
+
+  protected override view(): Template {
+    const strength = strengthOf(this.#newToken)
+    const refusal = this.#refusal
+    const isOld = refusal instanceof Refused && (refusal.code === 'wrong_token' || refusal.field === 'oldToken')
+    const isNew = refusal instanceof Refused && refusal.field === 'newToken'
+    return html`
+      <h2>${t('Admin token')}</h2>
+      <form class="card padded form" @submit="${(event: Event) => void this.#change(event)}" @input="${(event: Event) => this.#typed(event)}">
+        <p class="muted">${t('Opens everything. Whoever is signed in elsewhere has to sign in anew when it changes.')}</p>
+        <input type="text" name="username" value="admin" autocomplete="username" hidden="">
+        ${field({
+          form: 'token', name: 'oldToken', label: t('Current token'), type: 'password', isRequired: true, isMono: true,
+          autocomplete: 'current-password', value: this.#oldToken,
+          error: isOld ? (refusal.code === 'wrong_token' ? t('This is not the admin token.') : refusal.message) : undefined
+        })}
+        ${field({
+          form: 'token', name: 'newToken', label: t('New token'), type: this.#isShown ? 'text' : 'password', isRequired: true,
+          isMono: true, autocomplete: 'new-password', value: this.#newToken, error: isNew ? errorWords(refusal) : undefined,
+          hint: t('Keep it where you keep passwords; it is not shown again.')
+        })}
+        <div class="actions">
+          <button type="button" @click="${() => this.#generate()}">${t('Generate')}</button>
+          <button type="button" aria-pressed="${this.#isShown ? 'true' : 'false'}" @click="${() => this.#toggle()}">
+            ${this.#isShown ? t('Hide') : t('Show')}
+          </button>
+          ${this.#newToken === '' ? null : html`<svc-copy .text="${this.#newToken}"></svc-copy>`}
+          <span class="strength" role="status" data-level="${strength?.level}">${strength && t(strength.words, strength.values)}</span>
+        </div>
+        ${errorLine(refusal === null || isOld || isNew ? null : errorWords(refusal))}
+        <div class="actions">
+          <button class="primary" disabled="${this.#isBusy || strength === null || strength.level === 'refused' || this.#oldToken === ''}">
+            ${t('Change token')}
+          </button>
+        </div>
+      </form>`
+  }
+
+  #typed(event: Event): void {
+    const { name, value } = event.target as HTMLInputElement
+    if (name === 'oldToken') this.#oldToken = value
+    if (name === 'newToken') this.#newToken = value
+    this.update()
+  }
+
+  #generate(): void {
+    this.#newToken = strongToken(bytes => crypto.getRandomValues(bytes))
+    this.#isShown = true
+    this.update()
+  }
+
+  #toggle(): void {
+    this.#isShown = !this.#isShown
+    this.update()
+  }
+
+  async #change(event: Event): Promise<void> {
+    const { oldToken = '', newToken = '' } = submitted(event)
+    this.#isBusy = true
+    this.#refusal = null
+    this.update()
+    try {
+      await this.calls.changeToken({ oldToken, newToken })
+      this.session.renew(newToken)
+      this.#oldToken = ''
+      this.#newToken = ''
+      this.#isShown = false
+      this.dispatchEvent(new NoticeEvent(t('The admin token is new. You are signed in with it')))
+    } catch (error) {
+      this.#refusal = error
+    }
+    this.#isBusy = false
+    this.update()
+  }
+}

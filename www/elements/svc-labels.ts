@@ -1,0 +1,283 @@
+import type { Label, LabelColor, LabelKind } from '../../lib/model/label.js'
+import type { AdminCalls } from '../server/admin-calls.js'
+import { Refused } from '../server/client.js'
+import { css } from '../dom/css.js'
+import { SvcElement } from '../dom/element.js'
+import { html, keyed } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { createResource } from '../state/resource.js'
+import type { Resource } from '../state/resource.js'
+import { countWords, t } from '../words/t.js'
+import { errorLine, field, submitted } from './field.js'
+import { icon } from './icon.js'
+import { moved, orderChanges } from './label-order.js'
+import { loaded, staleLine } from './states.js'
+import { labelColorRows } from './svc-label.js'
+import { NoticeEvent } from './svc-notices.js'
+import { errorWords } from './words.js'
+
+type Dialog = { kind: 'none' } | { kind: 'create' } | { kind: 'edit' | 'delete'; label: Label }
+
+interface Texts {
+  heading: string
+  create: string
+  edit: string
+  empty: string
+  /** What becomes of the projects of one that is deleted. */
+  meaning: string
+}
+
+/** English; said by t(). */
+const textsOf: Record<LabelKind, Record<keyof Texts, { words: string }>> = {
+  category: {
+    heading: { words: 'Categories' },
+    create: { words: 'New category' },
+    edit: { words: 'Change category' },
+    empty: { words: 'No categories yet. A project is in one at most: “Customers”, “Internal”.' },
+    meaning: { words: 'Its projects are then in no category. Nothing else about them changes.' }
+  },
+  tag: {
+    heading: { words: 'Tags' },
+    create: { words: 'New tag' },
+    edit: { words: 'Change tag' },
+    empty: { words: 'No tags yet. A project may have several: “php”, “nightly”, “needs care”.' },
+    meaning: { words: 'It is taken from its projects. Nothing else about them changes.' }
+  }
+}
+
+/**
+ * Categories or tags: their order, colours, names. Attribute `kind`; property `calls`. Event `notice`. They are moved by
+ * dragging, or by the buttons up and down.
+ */
+export class SvcLabels extends SvcElement {
+  static override sheet = css`
+    svc-labels {
+      display: grid;
+      gap: 12px;
+      align-content: start;
+      min-width: 0;
+
+      li { display: flex; align-items: center; gap: 4px; min-height: calc(var(--row) + 4px); padding: 4px 8px 4px 16px; }
+      li + li { border-top: 1px solid var(--line); }
+      li[draggable=true] { cursor: grab; }
+      li.dragged { opacity: 0.45; }
+      li.target { box-shadow: inset 0 2px 0 var(--accent); }
+      .label { flex: 1; min-width: 0; display: flex; }
+      .count { flex: none; color: var(--muted); font-size: var(--size-13); margin-right: 8px; }
+      li button { min-width: 36px; padding: 4px; }
+      .up .icon { rotate: 180deg; }
+      .colors { display: flex; flex-wrap: wrap; gap: 8px; border: 0; margin: 0; padding: 0; }
+      .colors legend { padding: 0 0 6px; font-weight: 500; }
+      .colors label { display: inline-flex; padding: 4px; border: 2px solid transparent; border-radius: var(--radius); cursor: pointer; }
+      .colors label:has(:checked) { border-color: var(--accent); }
+      .colors label:has(:focus-visible) { outline: 2px solid var(--accent); outline-offset: 2px; }
+    }
+  `
+
+  calls!: AdminCalls
+  #labels!: Resource<Label[]>
+  #dialog: Dialog = { kind: 'none' }
+  #color: LabelColor | null = null
+  #refusal: unknown = null
+  #isBusy = false
+  #dragged: number | null = null
+  #target: number | null = null
+  #said = ''
+
+  get kind(): LabelKind {
+    return this.getAttribute('kind') === 'tag' ? 'tag' : 'category'
+  }
+
+  #text(name: keyof Texts): string {
+    return t(textsOf[this.kind][name].words)
+  }
+
+  protected override connected(): void {
+    this.#labels = createResource({
+      load: signal => this.calls.labels(this.kind, signal), onChange: () => this.update(), signal: this.signal
+    })
+    void this.#labels.load()
+  }
+
+  protected override view(): Template {
+    return html`
+      <div class="section-head">
+        <h2>${this.#text('heading')}</h2>
+        <button type="button" @click="${() => this.#open({ kind: 'create' })}">${icon('plus')}${this.#text('create')}</button>
+      </div>
+      ${staleLine(this.#labels)}
+      <div class="card">${loaded(this.#labels, 'the labels', labels => this.#list(labels))}</div>
+      <p class="unseen" role="status">${this.#said}</p>
+      <svc-dialog heading="${this.#heading()}" .content="${this.#content()}" @dialogclose="${() => this.#open({ kind: 'none' })}"></svc-dialog>`
+  }
+
+  #list(labels: Label[]): Template {
+    if (labels.length === 0) return html`<div class="state"><p class="muted">${this.#text('empty')}</p></div>`
+    return html`<ul>${labels.map((label, index) => keyed(label.id, this.#row(label, index, labels)))}</ul>`
+  }
+
+  #row(label: Label, index: number, labels: Label[]): Template {
+    const { id, name, color, projectCount } = label
+    const query = this.kind === 'category' ? `category=${encodeURIComponent(id)}` : `tags=${encodeURIComponent(id)}`
+    const count = countWords(projectCount, 'project')
+    return html`
+      <li draggable="true" class="${[index === this.#dragged && 'dragged', index === this.#target && 'target'].filter(Boolean).join(' ')}"
+        @dragstart="${(event: Event) => this.#lift(event as DragEvent, index)}"
+        @dragover="${(event: Event) => this.#over(event, index)}"
+        @drop="${(event: Event) => this.#drop(event, labels, index)}"
+        @dragend="${() => this.#lay()}">
+        <span class="label"><svc-label name="${name}" color="${color}" kind="${this.kind}"></svc-label></span>
+        ${projectCount === 0
+          ? html`<span class="count number">${count}</span>`
+          : html`<a class="count number" href="${`projects?${query}`}">${count}</a>`}
+        <button type="button" class="quiet up" aria-label="${t('Move {name} up', { name })}" disabled="${index === 0}"
+          @click="${() => void this.#move(labels, index, index - 1)}">${icon('down')}</button>
+        <button type="button" class="quiet" aria-label="${t('Move {name} down', { name })}" disabled="${index === labels.length - 1}"
+          @click="${() => void this.#move(labels, index, index + 1)}">${icon('down')}</button>
+        <button type="button" class="quiet" aria-label="${t('Change {name}', { name })}"
+          @click="${() => this.#open({ kind: 'edit', label })}">${icon('edit')}</button>
+        <button type="button" class="quiet" aria-label="${t('Delete {name}', { name })}"
+          @click="${() => this.#open({ kind: 'delete', label })}">${icon('delete')}</button>
+      </li>`
+  }
+
+  #heading(): string {
+    const dialog = this.#dialog
+    if (dialog.kind === 'create') return this.#text('create')
+    if (dialog.kind === 'edit') return this.#text('edit')
+    return dialog.kind === 'delete' ? t('Delete {name}?', { name: dialog.label.name }) : ''
+  }
+
+  #content(): Template | null {
+    const dialog = this.#dialog
+    if (dialog.kind === 'none') return null
+    if (dialog.kind === 'delete') return this.#deletion(dialog.label)
+    const before = dialog.kind === 'edit' ? dialog.label : undefined
+    const refusal = this.#refusal
+    const isOfName = refusal instanceof Refused && refusal.field === 'name'
+    return html`
+      <form class="form" @submit="${(event: Event) => void this.#save(event, before)}">
+        ${field({
+          form: this.kind, name: 'name', label: t('Name'), isRequired: true, hasFocus: true,
+          error: isOfName ? errorWords(refusal) : undefined, ...(before === undefined ? {} : { value: before.name })
+        })}
+        <fieldset class="colors">
+          <legend>${t('Colour')}</legend>
+          ${labelColorRows.map(({ color, words }) => html`
+            <label>
+              <input type="radio" class="unseen" name="color" value="${color}" .checked="${color === this.#color}" @change="${() => this.#choose(color)}">
+              <svc-label name="${t(words)}" color="${color}" kind="${this.kind}"></svc-label>
+            </label>`)}
+        </fieldset>
+        ${errorLine(refusal === null || isOfName ? null : errorWords(refusal))}
+        ${this.#buttons(html`<button class="primary" disabled="${this.#isBusy}">${before === undefined ? t('Create') : t('Save')}</button>`)}
+      </form>`
+  }
+
+  #deletion(label: Label): Template {
+    return html`
+      <form class="form" @submit="${(event: Event) => void this.#delete(event, label)}">
+        <p>${t('{count} have it.', { count: countWords(label.projectCount, 'project') })} ${this.#text('meaning')}</p>
+        ${errorLine(this.#refusal === null ? null : errorWords(this.#refusal))}
+        ${this.#buttons(html`<button class="danger primary" disabled="${this.#isBusy}">${t('Delete')}</button>`)}
+      </form>`
+  }
+
+  #buttons(last: Template): Template {
+    return html`
+      <div class="actions end">
+        <button type="button" @click="${() => this.#open({ kind: 'none' })}">${t('Cancel')}</button>${last}
+      </div>`
+  }
+
+  #open(dialog: Dialog): void {
+    this.#dialog = dialog
+    this.#refusal = null
+    const colors = (this.#labels.value ?? []).map(({ color }) => color)
+    const unused = labelColorRows.find(({ color }) => !colors.includes(color))?.color ?? 'blue'
+    this.#color = dialog.kind === 'edit' ? dialog.label.color : unused
+    this.update()
+  }
+
+  #choose(color: LabelColor): void {
+    this.#color = color
+    this.update()
+  }
+
+  async #save(event: Event, before: Label | undefined): Promise<void> {
+    const name = submitted(event)['name']?.trim() ?? ''
+    const color = this.#color ?? 'blue'
+    await this.#busy(async () => {
+      // Behind those that have an order; where none has, the names are it.
+      const last = Math.max(0, ...(this.#labels.value ?? []).map(({ sortOrder }) => sortOrder))
+      if (before !== undefined) await this.calls.updateLabel(this.kind, before.id, { name, color })
+      else await this.calls.createLabel(this.kind, { name, color, ...(last === 0 ? {} : { sortOrder: last + 1 }) })
+    })
+  }
+
+  async #delete(event: Event, label: Label): Promise<void> {
+    event.preventDefault()
+    await this.#busy(async () => {
+      await this.calls.deleteLabel(this.kind, label.id)
+      this.dispatchEvent(new NoticeEvent(t('{name} is deleted', { name: label.name })))
+    })
+  }
+
+  /** Closes the dialog when it is done, and shows what is there now. */
+  async #busy(work: () => Promise<void>): Promise<void> {
+    this.#isBusy = true
+    this.#refusal = null
+    this.update()
+    try {
+      await work()
+      this.#dialog = { kind: 'none' }
+      await this.#labels.load()
+    } catch (error) {
+      this.#refusal = error
+    }
+    this.#isBusy = false
+    this.update()
+  }
+
+  async #move(labels: Label[], from: number, to: number): Promise<void> {
+    const order = moved(labels, from, to)
+    const changes = orderChanges(order)
+    this.#labels.set(order.map((label, index) => ({ ...label, sortOrder: index + 1 })))
+    const name = labels[from]?.name ?? ''
+    this.#said = t('{name} is now at place {place} of {count}', { name, place: to + 1, count: order.length })
+    try {
+      for (const { id, sortOrder } of changes) await this.calls.updateLabel(this.kind, id, { sortOrder })
+    } catch (error) {
+      this.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
+      await this.#labels.load()
+    }
+  }
+
+  #lift(event: DragEvent, index: number): void {
+    this.#dragged = index
+    if (event.dataTransfer !== null) event.dataTransfer.effectAllowed = 'move'
+    event.dataTransfer?.setData('text/plain', '')
+    this.update()
+  }
+
+  #over(event: Event, index: number): void {
+    if (this.#dragged === null) return
+    event.preventDefault()
+    if (this.#target === index) return
+    this.#target = index
+    this.update()
+  }
+
+  #drop(event: Event, labels: Label[], index: number): void {
+    event.preventDefault()
+    const from = this.#dragged
+    this.#lay()
+    if (from !== null && from !== index) void this.#move(labels, from, index)
+  }
+
+  #lay(): void {
+    this.#dragged = null
+    this.#target = null
+    this.update()
+  }
+}

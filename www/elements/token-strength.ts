@@ -1,0 +1,36 @@
+/* How good a new admin token is, by the server's own policy (§5.6, §8). Pure. */
+
+const minLength = 8
+const strongLength = 24
+const strongCharacters = 8
+
+/** `refused`: the server would not take it. `words` are English, and said by t() with `values`. */
+export interface Strength {
+  level: 'refused' | 'weak' | 'strong'
+  words: string
+  values?: Record<string, number>
+}
+
+/** What is to be said of a token while it is typed; null: nothing was typed. */
+export function strengthOf(token: string): Strength | null {
+  if (token === '') return null
+  if (!/^[\x21-\x7e]+$/.test(token)) return { level: 'refused', words: 'Only visible ASCII characters, without spaces' }
+  const missing = minLength - token.length
+  if (missing > 0) return { level: 'refused', words: 'Too short: {count} more characters are needed', values: { count: missing } }
+  if (token.length < strongLength) {
+    return { level: 'weak', words: 'Weak: {count} more characters would make it strong', values: { count: strongLength - token.length } }
+  }
+  if (!/[a-z]/i.test(token)) return { level: 'weak', words: 'Weak: it has no letter' }
+  if (!/[0-9]/.test(token)) return { level: 'weak', words: 'Weak: it has no digit' }
+  if (new Set(token).size < strongCharacters) return { level: 'weak', words: 'Weak: it has few different characters' }
+  return { level: 'strong', words: 'Strong' }
+}
+
+/** A token of 32 random bytes that is strong. */
+export function strongToken(randomBytes: (bytes: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer>): string {
+  for (;;) {
+    const text = btoa(String.fromCharCode(...randomBytes(new Uint8Array(32))))
+    const token = text.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
+    if (strengthOf(token)?.level === 'strong') return token
+  }
+}

@@ -1,0 +1,230 @@
+import type { AuditEntry } from '../../lib/model/audit.js'
+import type { Project } from '../../lib/model/project.js'
+import { css } from '../dom/css.js'
+import { html, keyed } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { actionRows, actorWords } from '../elements/audit-words.js'
+import { icon } from '../elements/icon.js'
+import { roomTabs } from '../elements/room-tabs.js'
+import { loaded, staleLine } from '../elements/states.js'
+import { SvcTime } from '../elements/svc-time.js'
+import { createAdminCalls } from '../server/admin-calls.js'
+import type { AdminCalls } from '../server/admin-calls.js'
+import { createResource } from '../state/resource.js'
+import type { Resource } from '../state/resource.js'
+import { countWords, t } from '../words/t.js'
+import { Page } from './page.js'
+
+const refreshMs = 10_000
+const pageSize = 100
+/** Further down, nobody waits for news. */
+const mostRefreshed = 500
+
+interface Shown {
+  items: AuditEntry[]
+  /** Nothing is known to come after the last one. */
+  isWhole: boolean
+}
+
+/** Who did what, newest first. Query `action`, `project`: only those. */
+export class AuditPage extends Page {
+  static override sheet = css`
+    svc-page-audit {
+      .filters { display: flex; flex-wrap: wrap; gap: 8px; }
+      .filters select { width: auto; max-width: 260px; }
+      .entries li {
+        display: grid;
+        grid-template-columns: 132px minmax(0, 1.1fr) minmax(0, 1.6fr) minmax(0, 1fr) minmax(0, 130px);
+        gap: 2px 16px;
+        align-items: baseline;
+        min-height: var(--row);
+        padding: 8px 16px;
+      }
+      .entries li + li { border-top: 1px solid var(--line); }
+      .entries svc-time, .entries .who, .entries .where { color: var(--muted); font-size: var(--size-13); }
+      .entries b { display: flex; gap: 6px; align-items: baseline; font-weight: 500; }
+      .entries b .icon { align-self: center; color: var(--failure); }
+      .entries .failed { color: var(--failure); font-size: var(--size-12); font-weight: 600; }
+      .entries .what { overflow-wrap: anywhere; }
+      .entries .where { text-align: right; }
+      .more { display: flex; justify-content: space-between; align-items: center; gap: 16px; }
+
+      @media (max-width: 719px) {
+        .filters { flex-basis: 100%; }
+        .filters select { flex: 1; min-width: 0; }
+        .entries li { grid-template-columns: minmax(0, 1fr) auto; padding: 10px 16px; }
+        .entries svc-time { grid-column: 2; grid-row: 1; }
+        .entries b { grid-column: 1; grid-row: 1; }
+        .entries .what { grid-column: 1 / 3; }
+      }
+    }
+  `
+
+  #calls!: AdminCalls
+  #shown!: Resource<Shown>
+  #projects!: Resource<Project[]>
+  #filter = ''
+  #isLoadingMore = false
+
+  protected override connected(): void {
+    this.entitle(t('Audit log'), [{ words: t('System'), address: 'system' }, { words: t('Audit log') }])
+    this.#calls = createAdminCalls(this.context.client)
+    this.#projects = this.resource(signal => this.context.calls.projects(signal))
+    this.#begin()
+    this.repeat(refreshMs, () => {
+      if (!this.#isLoadingMore && this.#knownCount() < mostRefreshed) void this.#shown.load()
+    })
+  }
+
+  protected override moved(): void {
+    if (this.#filter !== this.place.query.toString()) this.#begin()
+  }
+
+  #begin(): void {
+    const filter = (this.#filter = this.place.query.toString())
+    this.#isLoadingMore = false
+    this.#shown = createResource<Shown>({
+      load: signal => this.#load(undefined, Math.max(pageSize, this.#knownCount() + 1), signal),
+      onChange: () => {
+        if (filter === this.#filter) this.update()
+      },
+      signal: this.signal
+    })
+    void this.#shown.load()
+  }
+
+  #knownCount(): number {
+    return this.#shown.value?.items.length ?? 0
+  }
+
+  async #load(before: string | undefined, limit: number, signal?: AbortSignal): Promise<Shown> {
+    const { query } = this.place
+    const sought = Math.min(mostRefreshed, limit)
+    const items = await this.#calls.audit({
+      action: query.get('action') ?? undefined, projectId: query.get('project') ?? undefined, limit: sought, before
+    }, signal)
+    return { items, isWhole: items.length < sought }
+  }
+
+  protected override view(): Template {
+    const action = this.place.query.get('action') ?? ''
+    const known = actionRows.map(({ action, words }) => ({ value: action, words: t(words) }))
+    const isOther = action !== '' && !known.some(({ value }) => value === action)
+    const projects = (this.#projects.value ?? []).map(({ id, name }) => ({ value: id, words: name }))
+    return html`
+      <div class="page-head">
+        <div><h1>${t('Audit log')}</h1></div>
+        <div class="filters">
+          ${this.#select('project', { label: t('Which project'), all: t('Every project'), options: projects })}
+          ${this.#select('action', {
+            label: t('Which action'), all: t('Every action'),
+            options: isOther ? [...known, { value: action, words: action }] : known
+          })}
+        </div>
+      </div>
+      ${roomTabs('system', 'audit')}
+      ${staleLine(this.#shown)}
+      ${loaded(this.#shown, 'the audit log', shown => this.#list(shown))}`
+  }
+
+  #select(name: string, { label, all, options }: Choice): Template {
+    const chosen = this.place.query.get(name) ?? ''
+    const choose = (event: Event): void => this.#choose(name, (event.currentTarget as HTMLSelectElement).value)
+    return html`
+      <select aria-label="${label}" @change="${choose}">
+        <option value="" .selected="${chosen === ''}">${all}</option>
+        ${options.map(({ value, words }) => keyed(value, html`
+          <option value="${value}" .selected="${value === chosen}">${words}</option>`))}
+      </select>`
+  }
+
+  #choose(name: string, value: string): void {
+    const query = new URLSearchParams(this.place.query)
+    if (value === '') query.delete(name)
+    else query.set(name, value)
+    this.context.go(query.size === 0 ? 'audit' : `audit?${query}`)
+  }
+
+  #list({ items, isWhole }: Shown): Template {
+    if (items.length === 0) {
+      return html`
+        <div class="card">
+          <div class="state">
+            <h2>${this.place.query.size === 0 ? t('Nothing has been done yet') : t('None like that')}</h2>
+            <p class="muted">${t('Every sign-in, every change and every deployment becomes a line here, with who did it and from where.')}</p>
+            ${this.place.query.size === 0 ? null : html`<a class="button" href="audit">${t('Show all')}</a>`}
+          </div>
+        </div>`
+    }
+    const names = new Map((this.#projects.value ?? []).map(({ id, name }) => [id, name]))
+    return html`
+      <div class="section">
+        <ul class="card entries" aria-label="${t('Audit log')}">${items.map(entry => keyed(entry.id, entryRow(entry, names)))}</ul>
+        <div class="more">
+          <p class="muted small number">${countWords(items.length, 'line')}</p>
+          ${isWhole
+            ? null
+            : html`
+              <button type="button" disabled="${this.#isLoadingMore}" @click="${() => void this.#more(items)}">
+                ${this.#isLoadingMore ? t('Loading…') : t('Load more')}
+              </button>`}
+        </div>
+      </div>`
+  }
+
+  async #more(items: AuditEntry[]): Promise<void> {
+    const resource = this.#shown
+    this.#isLoadingMore = true
+    this.update()
+    await this.attempt(async () => {
+      const next = await this.#load(items.at(-1)?.id, pageSize, this.signal)
+      if (resource === this.#shown) resource.set({ items: [...items, ...next.items], isWhole: next.isWhole })
+    })
+    this.#isLoadingMore = false
+    this.update()
+  }
+}
+
+interface Choice {
+  label: string
+  all: string
+  options: ReadonlyArray<{ value: string; words: string }>
+}
+
+function entryRow(entry: AuditEntry, names: ReadonlyMap<string, string>): Template {
+  const words = actionRows.find(({ action }) => action === entry.action)?.words
+  return html`
+    <li>
+      <svc-time at="${entry.at}"></svc-time>
+      <b title="${entry.action}">
+        ${entry.ok ? null : icon('failed')}
+        <span class="cut">${words === undefined ? entry.action : t(words)}</span>
+        ${entry.ok ? null : html`<span class="failed">${t('Failed')}</span>`}
+      </b>
+      <span class="what small">${whatOf(entry, names)}</span>
+      <span class="who cut" title="${entry.actor}">${actorOf(entry.actor, names)}</span>
+      <span class="where cut" title="${entry.ip}">${entry.ip}</span>
+    </li>`
+}
+
+/** What it was done to: a project by its name, a deployment as a link, anything else as it is kept. */
+function whatOf({ projectId, target, detail }: AuditEntry, names: ReadonlyMap<string, string>): Template {
+  const name = projectId === null ? undefined : (names.get(projectId) ?? projectId)
+  const ofProject = name === undefined ? null : html`<a href="${`projects/${projectId}`}">${name}</a>`
+  const rest = target === null || target === projectId
+    ? null
+    : target.startsWith('dep_')
+      ? html`<a href="${`deployments/${target}`}"><code>${target}</code></a>`
+      : html`<code>${target}</code>`
+  const parts = [ofProject, rest, detail === name ? null : detail].filter(part => part !== null)
+  return html`${parts.map((part, index) => html`${index === 0 ? '' : ' · '}${part}`)}`
+}
+
+function actorOf(actor: string, names: ReadonlyMap<string, string>): string {
+  const known = actorWords[actor]
+  if (known !== undefined) return t(known)
+  const id = actor.startsWith('project:') ? actor.slice('project:'.length) : actor
+  return names.has(id) ? t('Deploy token of {name}', { name: names.get(id) as string }) : actor
+}
+
+export const elements = { 'svc-page-audit': AuditPage, 'svc-time': SvcTime }

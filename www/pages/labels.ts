@@ -1,0 +1,47 @@
+import { css } from '../dom/css.js'
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { roomTabs } from '../elements/room-tabs.js'
+import { SvcDialog } from '../elements/svc-dialog.js'
+import { SvcLabel } from '../elements/svc-label.js'
+import { SvcLabels } from '../elements/svc-labels.js'
+import { createAdminCalls } from '../server/admin-calls.js'
+import type { AdminCalls } from '../server/admin-calls.js'
+import { t } from '../words/t.js'
+import { Page } from './page.js'
+
+/** Categories and tags, side by side. */
+export class LabelsPage extends Page {
+  static override sheet = css`
+    svc-page-labels {
+      .both { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 32px 20px; }
+      @media (max-width: 979px) { .both { grid-template-columns: minmax(0, 1fr); } }
+    }
+  `
+
+  #calls!: AdminCalls
+
+  protected override connected(): void {
+    this.entitle(t('Categories and tags'), [{ words: t('Settings'), address: 'settings' }, { words: t('Categories and tags') }])
+    this.#calls = createAdminCalls(this.context.client)
+  }
+
+  protected override view(): Template {
+    return html`
+      <div class="page-head">
+        <div>
+          <h1>${t('Categories and tags')}</h1>
+          <p class="muted">${t('They sort the projects: the list of projects can be narrowed to each of them.')}</p>
+        </div>
+      </div>
+      ${roomTabs('settings', 'labels')}
+      <div class="both">
+        <svc-labels kind="category" .calls="${this.#calls}"></svc-labels>
+        <svc-labels kind="tag" .calls="${this.#calls}"></svc-labels>
+      </div>`
+  }
+}
+
+export const elements = {
+  'svc-page-labels': LabelsPage, 'svc-labels': SvcLabels, 'svc-label': SvcLabel, 'svc-dialog': SvcDialog
+}

@@ -1,0 +1,105 @@
+import type { Project } from '../../lib/model/project.js'
+import type { Finding } from '../../lib/model/transfer.js'
+import { css } from '../dom/css.js'
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { icon } from '../elements/icon.js'
+import { roomTabs } from '../elements/room-tabs.js'
+import { loaded, staleLine } from '../elements/states.js'
+import { SvcDialog } from '../elements/svc-dialog.js'
+import { SvcExport } from '../elements/svc-export.js'
+import { SvcImport } from '../elements/svc-import.js'
+import { createAdminCalls } from '../server/admin-calls.js'
+import type { AdminCalls } from '../server/admin-calls.js'
+import type { Resource } from '../state/resource.js'
+import { t } from '../words/t.js'
+import { Page } from './page.js'
+
+/** Out of this server and into it: packages, and whether all that belongs together is there. */
+export class MigrationPage extends Page {
+  static override sheet = css`
+    svc-page-migration {
+      .both { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 32px 20px; align-items: start; }
+      .findings li { display: grid; grid-template-columns: 16px minmax(0, 1fr); gap: 2px 12px; padding: 10px 20px; }
+      .findings li + li { border-top: 1px solid var(--line); }
+      .findings .icon { margin-top: 3px; color: var(--success); }
+      .findings .warning .icon { color: var(--warning); }
+      .findings .error .icon { color: var(--failure); }
+      .findings p { grid-column: 2; overflow-wrap: anywhere; }
+
+      @media (max-width: 979px) { .both { grid-template-columns: minmax(0, 1fr); } }
+      @media (max-width: 719px) { .findings li { padding: 10px 16px; } }
+    }
+  `
+
+  #calls!: AdminCalls
+  #projects!: Resource<Project[]>
+  #findings!: Resource<Finding[]>
+
+  protected override connected(): void {
+    this.entitle(t('Export and import'), [{ words: t('Settings'), address: 'settings' }, { words: t('Export and import') }])
+    this.#calls = createAdminCalls(this.context.client)
+    this.#projects = this.resource(signal => this.context.calls.projects(signal))
+    this.#findings = this.resource(signal => this.#calls.verify(signal))
+  }
+
+  protected override view(): Template {
+    return html`
+      <div class="page-head">
+        <div>
+          <h1>${t('Export and import')}</h1>
+          <p class="muted">${t('Everything svc knows as one file: to move to another machine, or to keep.')}</p>
+        </div>
+      </div>
+      ${roomTabs('settings', 'migration')}
+      <div class="both">
+        <section class="section">
+          <h2>${t('Export')}</h2>
+          <div class="card padded">
+            <svc-export .calls="${this.#calls}" .client="${this.context.client}" .projects="${this.#projects.value ?? []}"></svc-export>
+          </div>
+        </section>
+        <section class="section">
+          <h2>${t('Import')}</h2>
+          <div class="card padded" @imported="${() => this.#imported()}">
+            <svc-import .client="${this.context.client}" .session="${this.context.session}"></svc-import>
+          </div>
+        </section>
+      </div>
+      <section class="section">
+        <div class="section-head">
+          <h2>${t('Is everything there?')}</h2>
+          <button type="button" @click="${() => void this.#findings.load()}">${t('Look again')}</button>
+        </div>
+        ${staleLine(this.#findings)}
+        <div class="card">${loaded(this.#findings, 'the findings', findings)}</div>
+      </section>`
+  }
+
+  #imported(): void {
+    this.notify(t('Imported'))
+    void this.#projects.load()
+    void this.#findings.load()
+  }
+}
+
+const ranks: Record<Finding['level'], number> = { error: 0, warning: 1, ok: 2 }
+
+/** What is broken first; the server's sentences as they are. */
+function findings(list: Finding[]): Template {
+  const said = { ok: t('well'), warning: t('Warning'), error: t('Broken') }
+  const sorted = [...list].sort((a, b) => ranks[a.level] - ranks[b.level])
+  return html`
+    <ul class="findings">
+      ${sorted.map(({ level, message, next }) => html`
+        <li class="${level}">
+          ${icon(level === 'ok' ? 'success' : level === 'error' ? 'failed' : 'warning')}
+          <p><span class="unseen">${said[level]}: </span>${message}</p>
+          ${next === null ? null : html`<p class="muted small">${next}</p>`}
+        </li>`)}
+    </ul>`
+}
+
+export const elements = {
+  'svc-page-migration': MigrationPage, 'svc-export': SvcExport, 'svc-import': SvcImport, 'svc-dialog': SvcDialog
+}

@@ -1,0 +1,292 @@
+import type { SettingDescription } from '../../lib/model/setting.js'
+import { css } from '../dom/css.js'
+import { html, keyed } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { errorLine } from '../elements/field.js'
+import { icon } from '../elements/icon.js'
+import { roomTabs } from '../elements/room-tabs.js'
+import { groupSettings } from '../elements/setting-groups.js'
+import type { NamedSetting } from '../elements/setting-groups.js'
+import { loaded, staleLine } from '../elements/states.js'
+import { SvcAdminToken } from '../elements/svc-admin-token.js'
+import { SvcCopy } from '../elements/svc-copy.js'
+import { errorWords, spanWords } from '../elements/words.js'
+import { createAdminCalls } from '../server/admin-calls.js'
+import type { AdminCalls, WebhookTest } from '../server/admin-calls.js'
+import { Refused } from '../server/client.js'
+import type { Resource } from '../state/resource.js'
+import { countWords, t } from '../words/t.js'
+import { Page } from './page.js'
+
+interface Shown {
+  schema: SettingDescription[]
+  values: Record<string, string>
+}
+
+/** Every setting, as the server describes them. Query `key`: the one that has the focus. */
+export class SettingsPage extends Page {
+  static override sheet = css`
+    svc-page-settings {
+      .sheet { display: grid; gap: 32px; max-width: 760px; }
+      .group { display: grid; gap: 12px; grid-template-columns: minmax(0, 1fr); }
+      .setting { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 340px); gap: 4px 32px; padding: 16px 20px; align-items: start; }
+      .setting + .setting { border-top: 1px solid var(--line); }
+      .setting.sought { background: var(--accent-quiet); }
+      .name { display: grid; gap: 2px; }
+      .name label { font-weight: 500; }
+      .name .changed { color: var(--accent); font-size: var(--size-12); font-weight: 500; }
+      .name code { color: var(--muted); font-size: var(--size-12); }
+      .value { display: grid; gap: 4px; }
+      .value .row { display: flex; align-items: center; gap: 8px; }
+      .value .row input { min-width: 0; flex: 1; }
+      .value .row .unit { flex: none; color: var(--muted); font-size: var(--size-13); }
+      .value .hint { color: var(--muted); font-size: var(--size-13); overflow-wrap: anywhere; }
+      .value .error { display: flex; gap: 8px; color: var(--failure); font-size: var(--size-13); }
+      .value .error .icon { margin-top: 2px; }
+      .secret { flex-wrap: wrap; }
+      .secret input { flex-basis: 100% !important; }
+      .test { display: flex; flex-wrap: wrap; align-items: center; gap: 8px 16px; padding: 16px 20px; border-top: 1px solid var(--line); }
+      .test p { flex: 1 1 260px; min-width: 0; overflow-wrap: anywhere; font-size: var(--size-13); }
+      .test .good { color: var(--success); }
+      .test .bad { color: var(--failure); }
+      .save { display: flex; flex-wrap: wrap; align-items: center; gap: 12px; }
+      /* While something is not saved, the way to save it is in sight. */
+      .save.due {
+        position: sticky;
+        bottom: 0;
+        z-index: 1;
+        padding: 12px 0;
+        background: var(--ground);
+        border-top: 1px solid var(--line);
+      }
+
+      @media (max-width: 719px) {
+        .setting { grid-template-columns: minmax(0, 1fr); gap: 10px; padding: 14px 16px; }
+        .test { padding: 14px 16px; }
+        .save.due { bottom: calc(65px + env(safe-area-inset-bottom)); }
+      }
+    }
+  `
+
+  #calls!: AdminCalls
+  #shown!: Resource<Shown>
+  readonly #draft = new Map<string, string>()
+  readonly #shownSecrets = new Set<string>()
+  #refusal: unknown = null
+  #isSaving = false
+  #test: WebhookTest | 'going' | null = null
+  #hasSought = false
+
+  protected override connected(): void {
+    this.entitle(t('Settings'), [{ words: t('Settings') }])
+    this.#calls = createAdminCalls(this.context.client)
+    this.#shown = this.resource(async signal => {
+      const [schema, values] = await Promise.all([this.#calls.settingsSchema(signal), this.#calls.settings(signal)])
+      return { schema, values }
+    })
+    this.listen(window, 'beforeunload', event => {
+      if (this.#changes().length > 0) event.preventDefault()
+    })
+  }
+
+  protected override moved(): void {
+    this.#hasSought = false
+  }
+
+  protected override view(): Template {
+    return html`
+      <div class="page-head"><div><h1>${t('Settings')}</h1></div></div>
+      ${roomTabs('settings', 'settings')}
+      ${staleLine(this.#shown)}
+      ${loaded(this.#shown, 'the settings', shown => this.#page(shown))}`
+  }
+
+  /** Who came for one setting finds it in the middle, and may type. */
+  protected override rendered(): void {
+    const key = this.place.query.get('key')
+    if (key === null || this.#hasSought || this.#shown.value === undefined) return
+    const control = this.querySelector<HTMLElement>(`[id="${CSS.escape(`setting-${key}`)}"]`)
+    this.#hasSought = true
+    control?.closest('.setting')?.scrollIntoView({ block: 'center' })
+    control?.focus({ preventScroll: true })
+  }
+
+  #page(shown: Shown): Template {
+    const groups = groupSettings(shown.schema)
+    const changes = this.#changes()
+    const key = this.place.query.get('key')
+    const isUnknown = key !== null && !shown.schema.some(setting => setting.key === key)
+    const refusedField = this.#refusal instanceof Refused ? this.#refusal.field : undefined
+    const isElsewhere = this.#refusal !== null && !shown.schema.some(setting => setting.key === refusedField)
+    return html`
+      <div class="sheet">
+        ${isUnknown ? errorLine(t('There is no setting “{key}” on this server.', { key })) : null}
+        <form class="sheet" novalidate="" @submit="${(event: Event) => void this.#save(event)}">
+          ${groups.map(({ words, settings }, index) => html`
+            <section class="group" aria-label="${t(words)}">
+              <h2>${t(words)}</h2>
+              <div class="card">
+                ${settings.map(setting => keyed(setting.key, this.#setting(setting, shown.values[setting.key] ?? '')))}
+                ${index === 0 ? this.#webhookTest(shown.values) : null}
+              </div>
+            </section>`)}
+          ${errorLine(isElsewhere ? errorWords(this.#refusal) : null)}
+          <div class="${changes.length === 0 ? 'save' : 'save due'}">
+            <button class="primary" disabled="${this.#isSaving || changes.length === 0}">
+              ${this.#isSaving ? t('Saving…') : t('Save')}
+            </button>
+            ${changes.length === 0
+              ? null
+              : html`
+                <button type="button" @click="${() => this.#discard()}">${t('Discard')}</button>
+                <span class="muted small" role="status">
+                  ${t('{count} not saved yet.', { count: countWords(changes.length, 'change') })}
+                </span>`}
+          </div>
+        </form>
+        <svc-admin-token .calls="${this.#calls}" .session="${this.context.session}"></svc-admin-token>
+      </div>`
+  }
+
+  #setting(setting: NamedSetting, kept: string): Template {
+    const { key, type, help } = setting
+    const value = this.#draft.get(key) ?? kept
+    const error = this.#refusal instanceof Refused && this.#refusal.field === key ? this.#refusal.message : undefined
+    const fallback = type === 'flag' || setting.default === '' ? null : t('Default: {value}', { value: setting.default })
+    const hints = [type === 'list' ? t('Several, with commas between them.') : null, fallback].filter(Boolean).join(' ')
+    const described = `setting-${key}-help${hints === '' ? '' : ` setting-${key}-hint`}${error === undefined ? '' : ` setting-${key}-error`}`
+    return html`
+      <div class="${this.place.query.get('key') === key ? 'setting sought' : 'setting'}">
+        <div class="name">
+          <label for="${`setting-${key}`}">${t(setting.words)}</label>
+          <span class="muted small" id="${`setting-${key}-help`}">${t(help)}</span>
+          <code>${key}</code>
+          ${this.#draft.has(key) ? html`<span class="changed">${t('Changed')}</span>` : null}
+        </div>
+        <div class="value">
+          ${this.#control(setting, { value, described, isWrong: error !== undefined })}
+          ${error === undefined
+            ? null
+            : html`<p class="error" id="${`setting-${key}-error`}">${icon('warning')}<span>${error}</span></p>`}
+          ${hints === '' ? null : html`<p class="hint" id="${`setting-${key}-hint`}">${hints}</p>`}
+        </div>
+      </div>`
+  }
+
+  #control({ key, type, unit }: NamedSetting, { value, described, isWrong }: ControlState): Template {
+    const id = `setting-${key}`
+    const onInput = (event: Event): void => this.#edit(key, (event.currentTarget as HTMLInputElement).value)
+    if (type === 'flag') {
+      const onChange = (event: Event): void => this.#edit(key, String((event.currentTarget as HTMLInputElement).checked))
+      return html`
+        <label class="check">
+          <input type="checkbox" id="${id}" .checked="${value === 'true'}" aria-describedby="${described}" @change="${onChange}">
+          <span>${t('On')}</span>
+        </label>`
+    }
+    const isSecret = type === 'secret'
+    const isShown = this.#shownSecrets.has(key)
+    return html`
+      <div class="${isSecret ? 'row secret' : 'row'}">
+        <input id="${id}" class="${type === 'number' ? null : 'mono'}" type="${isSecret && !isShown ? 'password' : 'text'}"
+          inputmode="${type === 'number' ? 'numeric' : null}" autocomplete="${isSecret ? 'new-password' : 'off'}"
+          autocapitalize="off" spellcheck="false" aria-invalid="${isWrong ? 'true' : null}" aria-describedby="${described}"
+          .value="${value}" @input="${onInput}">
+        ${unit === null ? null : html`<span class="unit">${t(unit)}</span>`}
+        ${isSecret && value !== ''
+          ? html`
+            <button type="button" aria-pressed="${isShown ? 'true' : 'false'}" @click="${() => this.#toggle(key)}">
+              ${isShown ? t('Hide') : t('Show')}
+            </button>
+            <svc-copy .text="${value}"></svc-copy>`
+          : null}
+      </div>`
+  }
+
+  #webhookTest(values: Record<string, string>): Template {
+    const isChanged = [...this.#draft.keys()].some(key => key.startsWith('webhook_'))
+    const isGoing = this.#test === 'going'
+    return html`
+      <div class="test">
+        <button type="button" disabled="${isGoing || isChanged || values['webhook_url'] === ''}" @click="${() => void this.#sendTest()}">
+          ${isGoing ? t('Sending…') : t('Send a test message')}
+        </button>
+        <p role="status">${isChanged || values['webhook_url'] === ''
+          ? html`<span class="muted">${t('Save the address first: the test goes to the one that is saved.')}</span>`
+          : this.#test === null || this.#test === 'going' ? null : testWords(this.#test)}</p>
+      </div>`
+  }
+
+  #changes(): Array<[key: string, value: string]> {
+    return [...this.#draft]
+  }
+
+  #edit(key: string, value: string): void {
+    if (this.#shown.value?.values[key] === value) this.#draft.delete(key)
+    else this.#draft.set(key, value)
+    if (this.#refusal instanceof Refused && this.#refusal.field === key) this.#refusal = null
+    this.update()
+  }
+
+  #discard(): void {
+    this.#draft.clear()
+    this.#refusal = null
+    this.update()
+  }
+
+  #toggle(key: string): void {
+    if (!this.#shownSecrets.delete(key)) this.#shownSecrets.add(key)
+    this.update()
+  }
+
+  async #save(event: Event): Promise<void> {
+    event.preventDefault()
+    const changes = this.#changes()
+    this.#isSaving = true
+    this.#refusal = null
+    this.update()
+    try {
+      await this.#calls.saveSettings(Object.fromEntries(changes))
+      // What was typed while it was being saved stays a change.
+      for (const [key, value] of changes) if (this.#draft.get(key) === value) this.#draft.delete(key)
+      this.#test = null
+      this.notify(t('Saved'))
+      // The server keeps some values in another form than they were typed.
+      await this.#shown.load()
+    } catch (error) {
+      this.#refusal = error
+      const field = error instanceof Refused ? error.field : undefined
+      if (field !== undefined) this.querySelector<HTMLElement>(`[id="${CSS.escape(`setting-${field}`)}"]`)?.focus()
+    }
+    this.#isSaving = false
+    this.update()
+  }
+
+  async #sendTest(): Promise<void> {
+    this.#test = 'going'
+    this.update()
+    try {
+      this.#test = await this.#calls.testWebhook(this.signal)
+    } catch (error) {
+      this.#test = { success: false, statusCode: null, durationMs: 0, attempts: 0, error: errorWords(error) }
+    }
+    this.update()
+  }
+}
+
+interface ControlState {
+  value: string
+  described: string
+  isWrong: boolean
+}
+
+function testWords({ success, statusCode, durationMs, attempts, error }: WebhookTest): Template {
+  const tried = attempts === 0 ? '' : ` (${countWords(attempts, 'attempt')}, ${spanWords(durationMs)})`
+  return success
+    ? html`<span class="good">${t('Delivered: status {status} after {time}', { status: statusCode ?? '–', time: spanWords(durationMs) })}</span>`
+    : html`<span class="bad">${error ?? t('The test message was not delivered')}${tried}</span>`
+}
+
+export const elements = {
+  'svc-page-settings': SettingsPage, 'svc-admin-token': SvcAdminToken, 'svc-copy': SvcCopy
+}

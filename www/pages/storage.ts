@@ -1,0 +1,327 @@
+import type { Project } from '../../lib/model/project.js'
+import type { ProjectUsage, StorageUsage } from '../../lib/model/storage.js'
+import { css } from '../dom/css.js'
+import { html, keyed } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { errorLine, field, submitted } from '../elements/field.js'
+import { roomTabs } from '../elements/room-tabs.js'
+import { loaded, staleLine } from '../elements/states.js'
+import { SvcDialog } from '../elements/svc-dialog.js'
+import { SvcMeter } from '../elements/svc-meter.js'
+import type { MeterPart } from '../elements/svc-meter.js'
+import { errorWords, percentWords, sizeWords } from '../elements/words.js'
+import { createAdminCalls } from '../server/admin-calls.js'
+import type { AdminCalls, CleanRequest, CleanResult } from '../server/admin-calls.js'
+import { Refused } from '../server/client.js'
+import type { Resource } from '../state/resource.js'
+import { countWords, numberWords, t } from '../words/t.js'
+import { Page } from './page.js'
+
+interface Shown {
+  usage: StorageUsage
+  projects: Project[]
+  /** As the setting says; proposed for a clean-up. */
+  keep: number
+}
+
+/** A clean-up that was tried, and what it would take. */
+interface Trial {
+  request: CleanRequest
+  result: CleanResult
+}
+
+const shownGoing = 8
+
+/** What the data directory and the targets take, and what of it may go. */
+export class StoragePage extends Page {
+  static override sheet = css`
+    svc-page-storage {
+      .totals { display: grid; gap: 16px; }
+      .totals svc-meter { height: 12px; border-radius: 6px; }
+      .key { display: flex; flex-wrap: wrap; gap: 8px 24px; }
+      .key li { display: grid; grid-template-columns: 10px auto; gap: 0 8px; align-items: center; }
+      .key i { width: 10px; height: 10px; border-radius: 2px; }
+      .key i[data-kind='first'] { background: var(--accent); }
+      .key i[data-kind='second'] { background: var(--success); }
+      .key i[data-kind='third'] { background: var(--warning); }
+      .key i[data-kind='fourth'] { background: var(--edge); }
+      .key b, .key span { grid-column: 2; }
+      .key b { font-weight: 600; }
+
+      .projects a, .projects .head {
+        display: grid;
+        grid-template-columns: minmax(0, 1.4fr) minmax(0, 1fr) 80px 90px 90px 90px;
+        gap: 4px 16px;
+        align-items: center;
+        min-height: calc(var(--row) + 8px);
+        padding: 6px 20px;
+        color: inherit;
+      }
+      .projects li { border-top: 1px solid var(--line); }
+      .projects .head { min-height: var(--row); color: var(--muted); font-size: var(--size-13); }
+      .projects .head span:nth-child(n + 3), .projects a span { text-align: right; }
+      .projects a:hover { background: var(--hover); text-decoration: none; }
+      .projects a:focus-visible { outline-offset: -2px; }
+      .projects b { font-weight: 500; }
+      .projects .label { display: none; }
+      .clean { display: grid; grid-template-columns: 180px minmax(0, 1fr) auto; gap: 20px; align-items: end; }
+      .clean .field { align-content: start; }
+      .going { display: grid; gap: 12px; }
+      .going li { display: flex; justify-content: space-between; gap: 16px; padding: 4px 0; }
+      .going li > :first-child { min-width: 0; }
+
+      @media (max-width: 719px) {
+        .projects .head { display: none; }
+        .projects li:first-child { border-top: 0; }
+        .projects a { grid-template-columns: 1fr 1fr; padding: 12px 16px; }
+        .projects b, .projects svc-meter { grid-column: 1 / 3; }
+        .projects a span { text-align: left; font-size: var(--size-13); }
+        .projects .label { display: inline; color: var(--muted); }
+        .clean { grid-template-columns: minmax(0, 1fr); }
+      }
+    }
+  `
+
+  #calls!: AdminCalls
+  #shown!: Resource<Shown>
+  #trial: Trial | null = null
+  #problem: unknown = null
+  #isBusy = false
+
+  protected override connected(): void {
+    this.entitle(t('Storage'), [{ words: t('System'), address: 'system' }, { words: t('Storage') }])
+    this.#calls = createAdminCalls(this.context.client)
+    this.#shown = this.resource(async signal => {
+      const [usage, projects, settings] = await Promise.all([
+        this.#calls.storage(signal), this.context.calls.projects(signal), this.#calls.settings(signal)
+      ])
+      return { usage, projects, keep: Number(settings['keep_archives'] ?? 10) }
+    })
+  }
+
+  protected override view(): Template {
+    const home = this.#shown.value?.usage.home
+    return html`
+      <div class="page-head">
+        <div>
+          <h1>${home === undefined ? t('Storage') : t('{size} in use', { size: sizeWords(home.bytes) })}</h1>
+          ${home === undefined ? null : html`<p class="muted anywhere">${freeWords(home)}</p>`}
+        </div>
+      </div>
+      ${roomTabs('system', 'storage')}
+      ${staleLine(this.#shown)}
+      ${loaded(this.#shown, 'the storage', shown => this.#page(shown))}`
+  }
+
+  #page(shown: Shown): Template {
+    return html`
+      <section class="section">
+        <h2>${t('Data directory')}</h2>
+        <div class="card padded">${totals(shown.usage)}</div>
+      </section>
+      <section class="section">
+        <h2>${t('Projects')}</h2>
+        <div class="card projects">${projectList(shown)}</div>
+      </section>
+      <section class="section">
+        <h2>${t('Clean up')}</h2>
+        <div class="card padded">${this.#form(shown)}</div>
+      </section>
+      <svc-dialog heading="${t('Clean up?')}" .content="${this.#trial === null ? null : this.#dialog(this.#trial, shown)}"
+        @dialogclose="${() => this.#close()}"></svc-dialog>`
+  }
+
+  #form({ projects, keep }: Shown): Template {
+    const refusal = this.#trial === null ? this.#problem : null
+    const isOfKeep = refusal instanceof Refused && refusal.field === 'keep'
+    return html`
+      <form class="form" @submit="${(event: Event) => void this.#try(event)}">
+        <p class="muted">
+          ${t('Older archives of successful deployments go, and with them the way back to those deployments; so do temporary files that nothing uses. Targets, records and outputs stay. What would go is shown first.')}
+        </p>
+        <div class="clean">
+          ${field({
+            form: 'clean', name: 'keep', label: t('Archives kept per project'), value: String(keep), isRequired: true,
+            error: isOfKeep ? errorWords(refusal) : undefined
+          })}
+          <div class="field">
+            <label for="clean-projectId">${t('Of')}</label>
+            <select id="clean-projectId" name="projectId">
+              <option value="">${t('Every project, and temporary files')}</option>
+              ${projects.map(({ id, name }) => html`<option value="${id}">${name}</option>`)}
+            </select>
+          </div>
+          <button disabled="${this.#isBusy}">${this.#isBusy ? t('Looking…') : t('Show what would go…')}</button>
+        </div>
+        ${errorLine(refusal === null || isOfKeep ? null : errorWords(refusal))}
+      </form>`
+  }
+
+  #dialog({ result }: Trial, { projects }: Shown): Template {
+    const { removed, freedBytes } = result
+    const count = removed.archives.length + removed.temporaryFiles.length
+    if (count === 0) {
+      return html`
+        <div class="form">
+          <p>${t('Nothing would go: no more is kept than that.')}</p>
+          <div class="actions end">
+            <button type="button" autofocus="" @click="${() => this.#close()}">${t('Close')}</button>
+          </div>
+        </div>`
+    }
+    return html`
+      <form class="form" @submit="${(event: Event) => void this.#clean(event)}">
+        <div class="going">
+          <p>${t('{size} would come free. The way back to these deployments is lost for good:', { size: sizeWords(freedBytes) })}</p>
+          <ul class="number">${goingRows(removed, projects)}</ul>
+        </div>
+        ${errorLine(this.#problem === null ? null : errorWords(this.#problem))}
+        <div class="actions end">
+          <button type="button" @click="${() => this.#close()}">${t('Cancel')}</button>
+          <button class="danger primary" disabled="${this.#isBusy}">
+            ${this.#isBusy ? t('Deleting…') : t('Delete {count}', { count: countWords(count, 'file') })}
+          </button>
+        </div>
+      </form>`
+  }
+
+  async #try(event: Event): Promise<void> {
+    const { keep = '', projectId = '' } = submitted(event)
+    const request: CleanRequest = {
+      dryRun: true, keep: Number(keep), ...(projectId === '' ? {} : { projectId })
+    }
+    await this.#busy(async () => {
+      this.#trial = { request, result: await this.#calls.clean(request) }
+    })
+  }
+
+  async #clean(event: Event): Promise<void> {
+    event.preventDefault()
+    const request = this.#trial?.request
+    if (request === undefined) return
+    await this.#busy(async () => {
+      const { freedBytes } = await this.#calls.clean({ ...request, dryRun: false })
+      this.#trial = null
+      this.notify(t('{size} came free', { size: sizeWords(freedBytes) }))
+      await this.#shown.load()
+    })
+  }
+
+  async #busy(work: () => Promise<void>): Promise<void> {
+    this.#isBusy = true
+    this.#problem = null
+    this.update()
+    try {
+      await work()
+    } catch (error) {
+      this.#problem = error
+    }
+    this.#isBusy = false
+    this.update()
+  }
+
+  #close(): void {
+    this.#trial = null
+    this.#problem = null
+    this.update()
+  }
+}
+
+function freeWords({ path, freeBytes, totalBytes }: StorageUsage['home']): string {
+  if (freeBytes === null || totalBytes === null) return path
+  return t('{path}: {free} of {total} free on its disk', {
+    path, free: sizeWords(freeBytes), total: sizeWords(totalBytes)
+  })
+}
+
+interface TotalRow {
+  kind: MeterPart['kind']
+  key: keyof StorageUsage['totals']
+  words: string
+}
+
+const totalRows: readonly TotalRow[] = [
+  { kind: 'first', key: 'archives', words: 'Archives' },
+  { kind: 'second', key: 'logs', words: 'Outputs and lists of files' },
+  { kind: 'third', key: 'tmp', words: 'Temporary files' },
+  { kind: 'fourth', key: 'database', words: 'Database' }
+]
+
+function totals({ home, totals }: StorageUsage): Template {
+  const percent = home.percentUsed
+  return html`
+    <div class="totals number">
+      <svc-meter label="${totalRows.map(({ key, words }) => `${t(words)}: ${sizeWords(totals[key])}`).join(', ')}"
+        .parts="${totalRows.map(({ key, kind }) => ({ kind, value: totals[key] }))}" .whole="${home.bytes}"></svc-meter>
+      <ul class="key">
+        ${totalRows.map(({ kind, key, words }) => html`
+          <li><i data-kind="${kind}"></i><b>${sizeWords(totals[key])}</b><span class="muted small">${t(words)}</span></li>`)}
+      </ul>
+      ${percent === null
+        ? null
+        : html`<p class="muted small">${t('The disk is {percent} full, with all that others keep on it.', { percent: percentWords(percent) })}</p>`}
+    </div>`
+}
+
+function projectList({ usage, projects }: Shown): Template {
+  if (usage.projects.length === 0) {
+    return html`<div class="state"><p class="muted">${t('No projects yet: nothing is kept for any.')}</p></div>`
+  }
+  const names = new Map(projects.map(({ id, name }) => [id, name]))
+  const sorted = [...usage.projects].sort((a, b) => keptBytes(b) - keptBytes(a))
+  const most = Math.max(1, ...sorted.map(keptBytes))
+  return html`
+    <div class="head" aria-hidden="true">
+      <span>${t('Project')}</span><span></span><span>${t('Archives')}</span><span>${t('Size')}</span>
+      <span>${t('Outputs')}</span><span>${t('Target')}</span>
+    </div>
+    <ul class="number">${sorted.map(each => keyed(each.projectId, projectRow(each, names.get(each.projectId) ?? each.projectId, most)))}</ul>`
+}
+
+const keptBytes = ({ archiveBytes, logBytes }: ProjectUsage): number => archiveBytes + logBytes
+
+function projectRow(usage: ProjectUsage, name: string, most: number): Template {
+  const { projectId, archiveCount, archiveBytes, logBytes, deployPathBytes } = usage
+  const figures: Array<[label: string, value: string]> = [
+    [t('Archives'), numberWords(archiveCount)],
+    [t('Size'), sizeWords(archiveBytes)],
+    [t('Outputs'), sizeWords(logBytes)],
+    [t('Target'), deployPathBytes === null ? '–' : sizeWords(deployPathBytes)]
+  ]
+  return html`
+    <li>
+      <a href="${`projects/${projectId}`}">
+        <b class="cut" title="${name}">${name}</b>
+        <svc-meter label="${t('{size} kept', { size: sizeWords(keptBytes(usage)) })}" .whole="${most}"
+          .parts="${[{ kind: 'first', value: archiveBytes }, { kind: 'second', value: logBytes }]}"></svc-meter>
+        ${figures.map(([label, value]) => html`
+          <span title="${value === '–' ? t('Missing, or too large to be counted in passing') : null}"><span class="label">${label} </span>${value}</span>`)}
+      </a>
+    </li>`
+}
+
+/** What goes, project by project, the largest part first. */
+function goingRows({ archives, temporaryFiles }: CleanResult['removed'], projects: Project[]): Template[] {
+  const names = new Map(projects.map(({ id, name }) => [id, name]))
+  const groups = new Map<string, { count: number; bytes: number }>()
+  for (const { projectId, bytes } of archives) {
+    const group = groups.get(projectId) ?? { count: 0, bytes: 0 }
+    groups.set(projectId, { count: group.count + 1, bytes: group.bytes + bytes })
+  }
+  const rows = [...groups].sort(([, a], [, b]) => b.bytes - a.bytes).map(([id, { count, bytes }]) => ({
+    what: names.get(id) ?? id, count: countWords(count, 'archive'), bytes
+  }))
+  const others = rows.splice(shownGoing)
+  if (others.length > 0) {
+    const bytes = others.reduce((sum, each) => sum + each.bytes, 0)
+    rows.push({ what: t('and of others'), count: countWords(others.length, 'project'), bytes })
+  }
+  if (temporaryFiles.length > 0) {
+    const bytes = temporaryFiles.reduce((sum, each) => sum + each.bytes, 0)
+    rows.push({ what: t('Temporary files'), count: countWords(temporaryFiles.length, 'file'), bytes })
+  }
+  return rows.map(({ what, count, bytes }) => html`
+    <li><span class="cut" title="${what}">${what}</span><span class="muted">${count}, ${sizeWords(bytes)}</span></li>`)
+}
+
+export const elements = { 'svc-page-storage': StoragePage, 'svc-meter': SvcMeter, 'svc-dialog': SvcDialog }

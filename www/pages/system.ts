@@ -1,0 +1,307 @@
+import type { HealthDetail } from '../../lib/model/health.js'
+import type { ResourceSnapshot } from '../../lib/model/machine.js'
+import type { Pm2App } from '../../lib/model/pm2.js'
+import { css } from '../dom/css.js'
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { icon } from '../elements/icon.js'
+import { roomTabs } from '../elements/room-tabs.js'
+import { loaded, staleLine } from '../elements/states.js'
+import { addReading, elements as machineElements } from '../elements/svc-machine.js'
+import { SvcMeter } from '../elements/svc-meter.js'
+import type { MeterPart } from '../elements/svc-meter.js'
+import { exactWords, percentWords, sizeWords, spanWords } from '../elements/words.js'
+import { createAdminCalls } from '../server/admin-calls.js'
+import type { AdminCalls } from '../server/admin-calls.js'
+import type { Resource } from '../state/resource.js'
+import { countWords, t } from '../words/t.js'
+import { Page } from './page.js'
+
+const refreshMs = 5000
+/** From here on a disk is full for the server's own health (§4.8), and before that it is time to say so. */
+const fullPercent = 95
+const nearlyFullPercent = 85
+
+/** Health and resources in full, and the applications of PM2. */
+export class SystemPage extends Page {
+  static override sheet = css`
+    svc-page-system {
+      .checks li { display: grid; grid-template-columns: 16px 200px minmax(0, 1fr); gap: 4px 12px; align-items: center; padding: 10px 20px; }
+      .checks li + li { border-top: 1px solid var(--line); }
+      .checks .good > .icon { color: var(--success); }
+      .checks .bad > .icon, .checks .bad .what { color: var(--failure); }
+      .checks .warning > .icon { color: var(--warning); }
+      .checks b { font-weight: 500; }
+      .meters { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); }
+      .meters > div { display: grid; gap: 8px; padding: 16px 20px; }
+      .meters > div:nth-child(even) { border-left: 1px solid var(--line); }
+      .meters > div:nth-child(n + 3) { border-top: 1px solid var(--line); }
+      .meters p { display: flex; justify-content: space-between; gap: 12px; }
+      .facts { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 32px 20px; }
+      .facts .section { align-content: start; }
+      .facts dl > div { display: grid; grid-template-columns: 140px minmax(0, 1fr); gap: 12px; padding: 8px 20px; }
+      .facts dl > div + div { border-top: 1px solid var(--line); }
+      .facts dt { color: var(--muted); }
+      .apps li { display: flex; align-items: center; gap: 16px; min-height: var(--row); padding: 6px 20px; }
+      .apps li + li { border-top: 1px solid var(--line); }
+      .apps .name { flex: 1; }
+      .apps .status { display: inline-flex; align-items: center; gap: 6px; font-size: var(--size-13); font-weight: 500; color: var(--muted); }
+      .apps .online { color: var(--success); }
+      .apps .errored { color: var(--failure); }
+
+      @media (max-width: 719px) {
+        .checks li { grid-template-columns: 16px minmax(0, 1fr); padding: 10px 16px; }
+        .checks .what { grid-column: 2; }
+        .meters, .facts { grid-template-columns: minmax(0, 1fr); }
+        .meters > div { padding: 12px 16px; }
+        .meters > div:nth-child(even) { border-left: 0; }
+        .meters > div + div { border-top: 1px solid var(--line); }
+        .facts dl > div { grid-template-columns: 110px minmax(0, 1fr); padding: 8px 16px; }
+      }
+    }
+  `
+
+  #calls!: AdminCalls
+  #health!: Resource<HealthDetail>
+  #reading!: Resource<ResourceSnapshot>
+  #apps!: Resource<Pm2App[] | null>
+
+  protected override connected(): void {
+    this.entitle(t('System'), [{ words: t('System') }])
+    this.#calls = createAdminCalls(this.context.client)
+    this.#health = this.resource(signal => this.#calls.healthDetail(signal))
+    this.#reading = this.resource(async signal => {
+      const reading = await this.context.calls.resources(signal)
+      addReading(this.context.readings, reading)
+      return reading
+    })
+    this.#apps = this.resource(signal => this.#calls.pm2Apps(signal))
+    this.repeat(refreshMs, () => {
+      void this.#health.load()
+      void this.#reading.load()
+      if (this.#apps.value !== null) void this.#apps.load()
+    })
+  }
+
+  protected override view(): Template {
+    const health = this.#health.value
+    const isWell = health !== undefined && checksOf(health).every(({ kind }) => kind !== 'bad')
+    const answer = health === undefined ? t('System') : isWell ? t('The server is well') : t('The server is not well')
+    return html`
+      <div class="page-head">
+        <div>
+          <h1>${answer}</h1>
+          ${health === undefined
+            ? null
+            : html`
+              <p class="muted">
+                ${t('svc {version}, for {time}', { version: health.version, time: spanWords(health.uptimeSec * 1000) })}
+              </p>`}
+        </div>
+      </div>
+      ${roomTabs('system', 'system')}
+      ${staleLine(this.#health)}
+      <section class="section">
+        <h2>${t('Health')}</h2>
+        <div class="card">${loaded(this.#health, 'the health', checks)}</div>
+      </section>
+      <section class="section">
+        <h2>${t('Last ten minutes')}</h2>
+        <div class="card">
+          ${loaded(this.#reading, 'the resources', () => html`
+            <svc-machine .readings="${[...this.context.readings]}"></svc-machine>`)}
+        </div>
+      </section>
+      ${this.#reading.value === undefined ? null : machine(this.#reading.value, health)}
+      <section class="section">
+        <h2>${t('PM2 applications')}</h2>
+        <div class="card">${loaded(this.#apps, 'the applications', apps)}</div>
+      </section>`
+  }
+}
+
+interface Check {
+  words: string
+  kind: 'good' | 'warning' | 'bad'
+  what: string
+}
+
+function checksOf({ db, kiteHome, disk, deploy }: HealthDetail): Check[] {
+  const used = disk.percentUsed
+  const diskKind = used === null || used < nearlyFullPercent ? 'good' : used < fullPercent ? 'warning' : 'bad'
+  const rate = deploy.successRate
+  return [
+    {
+      words: t('Database'), kind: db.ok ? 'good' : 'bad',
+      what: db.ok
+        ? db.latencyMs < 1 ? t('Answers within a millisecond') : t('Answers in {time}', { time: spanWords(db.latencyMs) })
+        : t('It is damaged, or cannot be written: changes are refused. Look at the output of svc, then at svc doctor.')
+    },
+    {
+      words: t('Data directory'), kind: kiteHome.writable ? 'good' : 'bad',
+      what: kiteHome.writable
+        ? kiteHome.path
+        : t('{path} cannot be written: give the user that runs svc the right to.', { path: kiteHome.path })
+    },
+    {
+      words: t('Temporary files'), kind: kiteHome.tmpWritable ? 'good' : 'bad',
+      what: kiteHome.tmpWritable ? t('Can be written') : t('Cannot be written: no archive can be taken.')
+    },
+    {
+      words: t('Disk'), kind: diskKind,
+      what: used === null
+        ? t('This system does not tell.')
+        : diskKind === 'good'
+          ? t('{percent} used, {size} free', { percent: percentWords(used), size: sizeWords(disk.freeBytes ?? 0) })
+          : t('{percent} used, {size} free: clean up under Storage.', {
+            percent: percentWords(used), size: sizeWords(disk.freeBytes ?? 0)
+          })
+    },
+    {
+      words: t('Last five deployments'), kind: rate !== null && rate < 50 ? 'warning' : 'good',
+      what: rate === null ? t('None has ended yet') : t('{percent} succeeded', { percent: percentWords(rate) })
+    }
+  ]
+}
+
+function checks(health: HealthDetail): Template {
+  const said = { good: t('well'), warning: t('to be watched'), bad: t('not well') }
+  return html`
+    <ul class="checks">
+      ${checksOf(health).map(({ words, kind, what }) => html`
+        <li class="${kind}">
+          ${icon(kind === 'good' ? 'success' : 'warning')}
+          <b>${words}<span class="unseen">: ${said[kind]}</span></b>
+          <span class="what anywhere">${what}</span>
+        </li>`)}
+    </ul>`
+}
+
+interface Meter {
+  words: string
+  what: string
+  percent: number
+}
+
+function machine(reading: ResourceSnapshot, health: HealthDetail | undefined): Template {
+  return html`
+    <section class="section">
+      <h2>${t('Now')}</h2>
+      <div class="card meters">${metersOf(reading).map(meter)}</div>
+    </section>
+    <div class="facts">
+      <section class="section"><h2>${t('Host')}</h2><dl class="card">${hostFacts(reading).map(fact)}</dl></section>
+      <section class="section"><h2>${t('Process')}</h2><dl class="card">${processFacts(reading, health).map(fact)}</dl></section>
+    </div>`
+}
+
+function metersOf({ memory, disk, container }: ResourceSnapshot): Meter[] {
+  const meters: Meter[] = [
+    { words: t('Memory'), what: usedWords(memory.usedBytes, memory.totalBytes), percent: memory.percentUsed }
+  ]
+  if (disk.totalBytes !== null && disk.freeBytes !== null && disk.percentUsed !== null) {
+    // What root has reserved is neither used nor free, so the two do not add up to the whole.
+    const what = t('{free} free of {total}', { free: sizeWords(disk.freeBytes), total: sizeWords(disk.totalBytes) })
+    meters.push({ words: t('Disk of the data directory'), what, percent: disk.percentUsed })
+  }
+  if (container !== null && container.memoryLimitBytes !== null) {
+    const { memoryLimitBytes: totalBytes, memoryUsedBytes } = container
+    const usedBytes = memoryUsedBytes ?? 0
+    meters.push({ words: t('Memory of the container'), what: usedWords(usedBytes, totalBytes), percent: (usedBytes / totalBytes) * 100 })
+  }
+  return meters
+}
+
+function usedWords(usedBytes: number, totalBytes: number): string {
+  return t('{used} of {total}', { used: sizeWords(usedBytes), total: sizeWords(totalBytes) })
+}
+
+function meter({ words, what, percent }: Meter): Template {
+  const kind: MeterPart['kind'] = percent >= fullPercent ? 'failure' : percent >= nearlyFullPercent ? 'warning' : 'used'
+  return html`
+    <div>
+      <p class="number"><span>${words}</span><b>${percentWords(percent)}</b></p>
+      <svc-meter label="${`${words}: ${percentWords(percent)}`}" .parts="${[{ value: percent, kind }]}" .whole="${100}"></svc-meter>
+      <p class="number muted small">${what}</p>
+    </div>`
+}
+
+type Fact = readonly [name: string, value: string]
+
+function hostFacts({ host, container }: ResourceSnapshot): Fact[] {
+  const facts: Fact[] = [
+    [t('Name'), host.hostname],
+    [t('System'), `${host.platform} ${host.arch}`],
+    [t('Processor'), [host.cpuModel, countWords(host.cpuCount, 'core')].filter(Boolean).join(', ')],
+    [t('Load'), host.loadAvg.map(load => load.toFixed(2)).join('   ')],
+    [t('Up for'), spanWords(host.uptimeSec * 1000)]
+  ]
+  if (container !== null) {
+    const limits = [
+      container.cpuLimit === null ? null : countWords(container.cpuLimit, 'core'),
+      container.memoryLimitBytes === null ? null : sizeWords(container.memoryLimitBytes)
+    ]
+    facts.push([t('Limits of the container'), limits.filter(Boolean).join(', ')])
+  }
+  return facts
+}
+
+function processFacts({ process }: ResourceSnapshot, health: HealthDetail | undefined): Fact[] {
+  return [
+    [t('Version of svc'), health?.version ?? '–'],
+    [t('Runtime'), `${process.runtime} ${process.runtimeVersion}`],
+    [t('Process'), String(process.pid)],
+    [t('Up for'), spanWords(process.uptimeSec * 1000)],
+    [t('Memory'), t('{size}, {heap} of it objects', { size: sizeWords(process.memoryRssBytes), heap: sizeWords(process.memoryHeapUsedBytes) })],
+    [t('Server time'), health === undefined ? '–' : exactWords(health.serverTime)]
+  ]
+}
+
+function fact([name, value]: Fact): Template {
+  return html`<div><dt>${name}</dt><dd class="number anywhere">${value}</dd></div>`
+}
+
+function apps(list: Pm2App[] | null): Template {
+  if (list === null) {
+    return html`
+      <div class="state">
+        <h2>${t('PM2 is not here')}</h2>
+        <p class="muted">
+          ${t('With PM2, projects show the state of their application, and “svc serve --pm2” keeps svc itself running. Install it for the user that runs svc:')}
+        </p>
+        <div class="command"><pre>npm install -g pm2</pre></div>
+      </div>`
+  }
+  if (list.length === 0) {
+    return html`<div class="state"><p class="muted">${t('PM2 is here and runs nothing.')}</p></div>`
+  }
+  return html`
+    <ul class="apps">
+      ${list.map(({ name, pmId, status }) => html`
+        <li>
+          <span class="status ${status}">${icon(appPicture(status))}<span>${appWords(status)}</span></span>
+          <span class="name cut" title="${name}">${name}</span>
+          <span class="muted small number">${pmId}</span>
+        </li>`)}
+    </ul>`
+}
+
+/** What PM2 calls the states of an application; others are shown as it says them. */
+const appStates: Readonly<Record<string, { words: string }>> = {
+  online: { words: 'Online' },
+  errored: { words: 'Errored' },
+  stopped: { words: 'Stopped' },
+  stopping: { words: 'Stopping' },
+  launching: { words: 'Starting' }
+}
+
+function appWords(status: string): string {
+  const state = appStates[status]
+  return state === undefined ? status : t(state.words)
+}
+
+function appPicture(status: string): 'success' | 'failed' | 'idle' {
+  return status === 'online' ? 'success' : status === 'errored' ? 'failed' : 'idle'
+}
+
+export const elements = { 'svc-page-system': SystemPage, 'svc-meter': SvcMeter, ...machineElements }

@@ -1,0 +1,119 @@
+import type { AuditEntry } from '../../lib/model/audit.js'
+import type { HealthDetail } from '../../lib/model/health.js'
+import type { Label, LabelColor, LabelKind } from '../../lib/model/label.js'
+import type { Pm2App } from '../../lib/model/pm2.js'
+import type { SettingDescription } from '../../lib/model/setting.js'
+import type { StorageUsage } from '../../lib/model/storage.js'
+import type { Finding } from '../../lib/model/transfer.js'
+import type { Client } from './client.js'
+
+export interface AuditQuery {
+  action?: string | undefined
+  projectId?: string | undefined
+  limit: number
+  /** The id of the last entry of the page before. */
+  before?: string | undefined
+}
+
+/** What is to be cleaned; `dryRun` only says what would go. */
+export interface CleanRequest {
+  dryRun: boolean
+  projectId?: string
+  keep: number
+}
+
+/** What went, or would go (decisions §7). */
+export interface CleanResult {
+  removed: {
+    archives: Array<{ deployId: string; projectId: string; bytes: number }>
+    temporaryFiles: Array<{ name: string; bytes: number }>
+  }
+  freedBytes: number
+}
+
+/** How a test message fared. */
+export interface WebhookTest {
+  success: boolean
+  statusCode: number | null
+  durationMs: number
+  attempts: number
+  error?: string
+}
+
+export interface LabelFields {
+  name?: string
+  color?: LabelColor
+  sortOrder?: number
+}
+
+/** The API of the rooms `system` and `settings`. Each rejects as Client.ask does. */
+export interface AdminCalls {
+  healthDetail(signal?: AbortSignal): Promise<HealthDetail>
+  /** Null: there is no PM2 that answers. */
+  pm2Apps(signal?: AbortSignal): Promise<Pm2App[] | null>
+  storage(signal?: AbortSignal): Promise<StorageUsage>
+  clean(request: CleanRequest): Promise<CleanResult>
+  audit(query: AuditQuery, signal?: AbortSignal): Promise<AuditEntry[]>
+  settings(signal?: AbortSignal): Promise<Record<string, string>>
+  settingsSchema(signal?: AbortSignal): Promise<SettingDescription[]>
+  saveSettings(patch: Record<string, string>): Promise<void>
+  testWebhook(signal?: AbortSignal): Promise<WebhookTest>
+  changeToken(tokens: { oldToken: string; newToken: string }): Promise<void>
+  labels(kind: LabelKind, signal?: AbortSignal): Promise<Label[]>
+  createLabel(kind: LabelKind, fields: LabelFields & { name: string }): Promise<Label>
+  updateLabel(kind: LabelKind, id: string, fields: LabelFields): Promise<Label>
+  deleteLabel(kind: LabelKind, id: string): Promise<void>
+  /** A right to one download, for an address that a browser opens. */
+  downloadTicket(): Promise<string>
+  verify(signal?: AbortSignal): Promise<Finding[]>
+}
+
+const paths: Record<LabelKind, string> = { category: 'api/categories', tag: 'api/tags' }
+
+/** The paths of these rooms in one place. */
+export function createAdminCalls({ ask }: Client): AdminCalls {
+  const segment = encodeURIComponent
+  return {
+    // 503 is the answer of an unhealthy server, in the same shape (§4.8).
+    healthDetail: signal => ask('GET', 'api/health/detail', { alsoGood: 503, signal }),
+    async pm2Apps(signal) {
+      const { available } = await ask<{ available: boolean }>('GET', 'api/pm2/available', { signal })
+      if (!available) return null
+      return (await ask<{ apps: Pm2App[] }>('GET', 'api/pm2/apps', { signal })).apps
+    },
+    storage: signal => ask('GET', 'api/storage', { signal }),
+    clean: body => ask('POST', 'api/storage/clean', { body }),
+    async audit(query, signal) {
+      const sought = new URLSearchParams()
+      for (const [name, value] of Object.entries(query)) if (value !== undefined) sought.set(name, String(value))
+      return (await ask<{ items: AuditEntry[] }>('GET', `api/audit?${sought}`, { signal })).items
+    },
+    settings: signal => ask('GET', 'api/settings', { signal }),
+    async settingsSchema(signal) {
+      return (await ask<{ settings: SettingDescription[] }>('GET', 'api/settings/schema', { signal })).settings
+    },
+    async saveSettings(body) {
+      await ask('PUT', 'api/settings', { body })
+    },
+    testWebhook: signal => ask('POST', 'api/settings/webhook-test', { signal }),
+    async changeToken({ oldToken, newToken }) {
+      await ask('POST', 'api/settings/token', { body: { oldToken, newToken } })
+    },
+    labels: (kind, signal) => ask('GET', paths[kind], { signal }),
+    async createLabel(kind, body) {
+      return (await ask<Record<LabelKind, Label>>('POST', paths[kind], { body }))[kind]
+    },
+    async updateLabel(kind, id, body) {
+      return (await ask<Record<LabelKind, Label>>('PUT', `${paths[kind]}/${segment(id)}`, { body }))[kind]
+    },
+    async deleteLabel(kind, id) {
+      await ask('DELETE', `${paths[kind]}/${segment(id)}`)
+    },
+    async downloadTicket() {
+      return (await ask<{ ticket: string }>('POST', 'api/tickets', { body: { purpose: 'download' } })).ticket
+    },
+    async verify(signal) {
+      return (await ask<{ findings: Finding[] }>('GET', 'api/migration/verify', { signal })).findings
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import type { Words } from '../t.js'
+
+/** `pages/audit.ts` */
+export const words: Words = {
+  'the audit log': '审计日志',
+  'Which project': '选择项目',
+  'Every project': '所有项目',
+  'Which action': '选择操作',
+  'Every action': '所有操作',
+  'Nothing has been done yet': '还没有任何操作',
+  'None like that': '没有符合的记录',
+  'Every sign-in, every change and every deployment becomes a line here, with who did it and from where.':
+    '每次登录、每次更改、每次部署都会在此留下一行记录，包括操作者和来源地址。',
+  'Show all': '显示全部',
+  'Loading…': '正在加载…',
+  'Load more': '加载更多',
+  'Deploy token of {name}': '{name} 的部署令牌',
+
+  'Signed in': '登录',
+  'Sign-in refused': '登录被拒绝',
+  'Admin token changed': '管理员令牌已更改',
+  'Project created': '项目已创建',
+  'Project changed': '项目已更改',
+  'Project deleted': '项目已删除',
+  'Deploy token regenerated': '部署令牌已重新生成',
+  'Archive pushed': '压缩包已推送',
+  'Roll-back started': '回滚已开始',
+  'Deployment cancelled': '部署已取消',
+  'Deployment marked': '部署状态已标记',
+  'Post-deploy script failed': '部署后脚本失败',
+  'Category created': '分类已创建',
+  'Category changed': '分类已更改',
+  'Category deleted': '分类已删除',
+  'Tag created': '标签已创建',
+  'Tag changed': '标签已更改',
+  'Tag deleted': '标签已删除',
+  'Log file added': '日志文件已添加',
+  'Log file changed': '日志文件已更改',
+  'Log file removed': '日志文件已移除',
+  'Setting changed': '设置已更改',
+  'Storage cleaned': '存储已清理',
+  'Package exported': '数据包已导出',
+  'Package imported': '数据包已导入',
+  'Notification': '通知',
+  'Terminal opened': '终端已打开',
+  'Terminal closed': '终端已关闭',
+
+  'Admin': '管理员',
+  'Global deploy token': '全局部署令牌',
+  'Operator on the machine': '本机操作者',
+  'Nobody known': '未知来源',
+  'svc itself': 'svc 自身'
+}
