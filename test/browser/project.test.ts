@@ -1,7 +1,5 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import t from 'tap'
 import type { Project } from '../../lib/model/project.js'
@@ -9,15 +7,15 @@ import { adminToken, startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { findChromium, launchChromium, openWatched } from './chromium.js'
+import { desktop, phone, photographer, signIn } from './pages.js'
+import type { Photograph } from './pages.js'
+import { survey } from './survey.js'
 
 /*
  * One project in a real browser: folders and files deployed from the page, what lies in its target, its settings. With
  * PICTURES=1 in the environment pictures are left in dist/screens.
  */
 
-const pictures = fileURLToPath(new URL('../../screens/', import.meta.url))
-const desktop = { width: 1280, height: 860 }
-const phone = { width: 390, height: 844 }
 /** A picture of one red dot. */
 const png = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==', 'base64'
@@ -26,26 +24,18 @@ const png = Buffer.from(
 const executable = findChromium()
 const skip = executable === undefined ? 'no chromium or google-chrome on the PATH' : false
 let browser: Browser
+let photograph: Photograph
 
 t.before(async () => {
   if (executable === undefined) return
-  await mkdir(pictures, { recursive: true })
+  photograph = await photographer('project')
   browser = await launchChromium(executable)
 })
 t.teardown(() => browser?.close())
 
-async function photograph(page: Page, name: string): Promise<void> {
-  if (process.env['PICTURES'] === undefined) return
-  for (const colorScheme of ['dark', 'light'] as const) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-    await page.screenshot({ path: join(pictures, `${name}-${colorScheme}.png`) })
-  }
-}
-
-async function signIn(page: Page, address: string): Promise<void> {
+async function open(page: Page, address: string): Promise<void> {
   await page.goto(address)
-  await page.getByLabel('Admin token').fill(adminToken)
-  await page.getByRole('button', { name: 'Sign in' }).click()
+  await signIn(page, adminToken)
 }
 
 /** Files below a directory: path → content; a path that ends with a slash is an empty directory. */
@@ -93,13 +83,14 @@ t.test('folders and files are looked through, packed, and deployed', { skip }, a
   write(source, site)
   const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
   t.teardown(() => context.close())
-  await signIn(page, `${stage.url}/projects/${project.id}`)
+  await open(page, `${stage.url}/projects/${project.id}`)
   await page.getByText('Nothing has been deployed here yet.').waitFor()
-  await photograph(page, 'project-empty-desktop')
+  await photograph(page, 'empty-desktop')
 
   await page.locator('input[webkitdirectory]').setInputFiles(source)
   await page.getByText('2 left out, as svc push does: .env, node_modules').waitFor()
-  await photograph(page, 'project-pack-desktop')
+  t.same(await survey(page), [], 'readable and named')
+  await photograph(page, 'pack-desktop')
   await page.getByRole('button', { name: 'Deploy', exact: true }).click()
   await deployed(page)
   for (const [path, content] of Object.entries(site)) {
@@ -141,10 +132,11 @@ t.test('what lies in the target: a tree, a list, texts with colours, pictures, d
   write(join(stage.sites, 'storefront'), site)
   const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
   t.teardown(() => context.close())
-  await signIn(page, `${stage.url}/projects/${project.id}`)
+  await open(page, `${stage.url}/projects/${project.id}`)
   await page.getByRole('link', { name: 'Files', exact: true }).click()
   await page.locator('svc-rows').getByRole('link', { name: 'index.html' }).waitFor()
-  await photograph(page, 'project-files-desktop')
+  t.same(await survey(page), [], 'readable and named')
+  await photograph(page, 'files-desktop')
 
   const tree = page.getByRole('tree', { name: 'Directories' })
   const here = tree.locator('[role=treeitem]:focus')
@@ -171,13 +163,14 @@ t.test('what lies in the target: a tree, a list, texts with colours, pictures, d
   await page.locator('svc-code .line[data-line="3"]', { hasText: 'Hello' }).waitFor()
   t.equal(await page.locator('svc-code .keyword', { hasText: '<title' }).count(), 1, 'tags have their colour')
   t.equal(await page.locator('svc-code p').count(), 0, 'a file is never markup')
-  await photograph(page, 'project-file-desktop')
+  t.same(await survey(page), [], 'readable and named')
+  await photograph(page, 'file-desktop')
   await page.goto(`${stage.url}/projects/${project.id}/files?path=app.js`)
   await page.locator('svc-code .line[data-line="1"]').waitFor()
   t.ok((await page.locator('svc-code .line').count()) < 400, 'only the lines near those seen are on the page')
   await page.locator('svc-code .scroll').press('End')
   await page.locator('svc-code .line[data-line="4000"]', { hasText: 'const value3999' }).waitFor()
-  await photograph(page, 'project-code-desktop')
+  await photograph(page, 'code-desktop')
   const download = page.waitForEvent('download')
   await page.getByRole('button', { name: 'Download' }).click()
   t.equal((await download).suggestedFilename(), 'app.js')
@@ -190,7 +183,8 @@ t.test('what lies in the target: a tree, a list, texts with colours, pictures, d
   await page.locator('svc-rows').getByRole('link', { name: 'drawing.svg' }).click()
   t.equal(await widthOf(page), 40)
   await page.locator('svc-code', { hasText: '<circle' }).waitFor()
-  await photograph(page, 'project-image-desktop')
+  t.same(await survey(page), [], 'readable and named')
+  await photograph(page, 'image-desktop')
   await page.goto(`${stage.url}/projects/${project.id}/files?path=data.bin`)
   await page.getByText('The file is not text. It can be downloaded.').waitFor()
   await page.goto(`${stage.url}/projects/${project.id}/files?path=gr%C3%B6%C3%9Fe+%E6%96%87%E4%BB%B6.txt`)
@@ -227,7 +221,7 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
   await deployWithScript(stage, project)
   const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
   t.teardown(() => context.close())
-  await signIn(page, `${stage.url}/projects/${project.id}`)
+  await open(page, `${stage.url}/projects/${project.id}`)
   await page.getByRole('link', { name: 'Settings', exact: true }).last().click()
 
   await page.getByLabel('PM2 application').fill('shop')
@@ -240,11 +234,13 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
   await page.getByRole('button', { name: 'Browse…' }).click()
   await page.locator('svc-places').getByLabel('Find here').fill('s')
   await page.keyboard.press('Escape')
-  await photograph(page, 'project-settings-desktop')
+  t.same(await survey(page), [], 'readable and named')
+  await photograph(page, 'settings-desktop')
 
   await page.getByRole('link', { name: 'Files', exact: true }).click()
   await page.getByRole('heading', { name: 'Leave without saving?' }).waitFor()
-  await photograph(page, 'project-leave-desktop')
+  t.same(await survey(page), [], 'readable and named')
+  await photograph(page, 'leave-desktop')
   await page.getByRole('button', { name: 'Stay here' }).click()
   t.match(page.url(), /\/settings$/)
   t.equal(await page.getByLabel('Environment').inputValue(), 'staging', 'nothing that was typed is lost')
@@ -274,7 +270,8 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
   await page.getByRole('button', { name: 'Discard the changes' }).click()
   await page.getByRole('heading', { name: 'History' }).waitFor()
   t.equal((await stage.client.get(`/api/projects/${project.id}`)).body.description, '')
-  await photograph(page, 'project-pm2-desktop')
+  t.same(await survey(page), [], 'readable and named')
+  await photograph(page, 'pm2-desktop')
   t.same(watch.complaints, [])
   t.same(watch.foreign, [])
 })
@@ -314,7 +311,7 @@ t.test('on a phone, in Chinese, nothing sticks out at the side', { skip }, async
     await page.goto(`${stage.url}/projects/${project.id}${address}`)
     await page.locator(sign).first().waitFor()
     t.equal(await page.evaluate('document.documentElement.scrollWidth'), phone.width, name)
-    await photograph(page, `project-${name}-phone`)
+    await photograph(page, `${name}-phone`)
   }
   t.same(watch.complaints, [])
 })

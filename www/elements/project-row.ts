@@ -26,7 +26,7 @@ export function projectRow(project: Project, { labels, isChosen, isCurrent, onCh
     <div class="${isChosen ? 'row chosen' : 'row'}">
       <input type="checkbox" tabindex="${stop}" aria-label="${t('Choose {name}', { name: project.name })}"
         .checked="${isChosen}" @click="${(event: Event) => onChoose(event as MouseEvent)}">
-      <a href="projects/${project.id}" tabindex="${stop}">
+      <a href="projects/${project.id}" translate="no" tabindex="${stop}">
         <b class="cut" title="${project.name}">${project.name}</b>
         <span class="cut" title="${under}">${under}</span>
       </a>

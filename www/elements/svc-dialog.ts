@@ -62,8 +62,8 @@ export class SvcDialog extends SvcElement {
       this.dispatchEvent(new DialogCloseEvent())
     }
     return html`
-      <dialog aria-labelledby="dialog-heading" @cancel="${close}">
-        <h2 id="dialog-heading">${this.getAttribute('heading')}</h2>
+      <dialog aria-label="${this.getAttribute('heading')}" @cancel="${close}">
+        <h2>${this.getAttribute('heading')}</h2>
         ${this.#content}
       </dialog>`
   }

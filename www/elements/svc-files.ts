@@ -76,7 +76,7 @@ export class SvcFiles extends SvcElement {
       .row a { color: inherit; }
       .row a:hover { text-decoration: none; }
       .row a::after { content: ''; position: absolute; inset: 0; }
-      .row a:focus-visible { outline: none; }
+      .row a:focus-visible { outline-color: transparent; }
       .row a:focus-visible::after { outline: 2px solid var(--accent); outline-offset: -2px; border-radius: 6px; }
       .row .icon, .row .number, .row svc-time { color: var(--muted); }
       .row .number, .row svc-time { font-size: var(--size-13); text-align: right; }
@@ -138,7 +138,7 @@ export class SvcFiles extends SvcElement {
     const steps = [{ name: this.project.name, path: '' }, ...stepsOf(`/${this.#path}`, '/').slice(1).map(step => ({ ...step, path: step.path.slice(1) }))]
     return html`
       <nav aria-label="${t('Path')}">
-        <ol class="way">
+        <ol class="way" translate="no">
           ${steps.map(({ name, path }, index) => html`
             <li>
               ${index === 0 ? null : icon('next')}
@@ -177,7 +177,7 @@ export class SvcFiles extends SvcElement {
     <div class="row">
       ${icon(entry.isDir ? 'folder' : 'file')}
       <a class="cut" href="${fileAddress(this.project.id, entry.path)}" tabindex="${isCurrent ? null : '-1'}" title="${entry.name}">
-        ${entry.name}${entry.isDir ? html`<span class="unseen">${t('folder')}</span>` : null}
+        <span translate="no">${entry.name}</span>${entry.isDir ? html`<span class="unseen">${t('folder')}</span>` : null}
       </a>
       <span class="number">${entry.isDir ? null : sizeWords(entry.size)}</span>
       <svc-time at="${entry.mtime}"></svc-time>

@@ -94,7 +94,7 @@ export class SvcPack extends SvcElement {
   protected override view(): Template {
     const gathered = this.#gathered
     return html`
-      <h3>${icon('folder')}<span class="cut">${nameOf(this.#found)}</span></h3>
+      <h3>${icon('folder')}<span class="cut" translate="no">${nameOf(this.#found)}</span></h3>
       <p class="number" role="status">
         ${gathered === null
           ? this.#problem === null ? t('Looking through it: {files}', { files: countWords(this.#count, 'file') }) : null

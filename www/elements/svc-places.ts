@@ -152,7 +152,7 @@ export class SvcPlaces extends SvcElement {
     const steps = stepsOf(path, sep)
     const choose = (event: Event): void => void this.#open((event.currentTarget as HTMLSelectElement).value)
     return html`
-      <ol class="steps" aria-label="${t('Where you are')}">
+      <ol class="steps" translate="no" aria-label="${t('Where you are')}">
         ${steps.map((step, index) => html`
           <li>
             ${index > 1 || (index === 1 && sep === '\\') ? icon('next') : null}
@@ -177,7 +177,7 @@ export class SvcPlaces extends SvcElement {
         ? t('Nothing to show here; {count} not shown.', { count: hidden })
         : this.include === 'dirs' ? t('No directories in here.') : t('This directory is empty.')
     return html`
-      <ul>${entries.map(entry => keyed(entry.path, html`<li>${entry.isDir ? this.#directory(entry) : this.#file(entry)}</li>`))}</ul>
+      <ul translate="no">${entries.map(entry => keyed(entry.path, html`<li>${entry.isDir ? this.#directory(entry) : this.#file(entry)}</li>`))}</ul>
       ${entries.length === 0 ? html`<p>${nothing}</p>` : null}
       ${listing.truncated ? html`<p>${t('There is more than is shown: type the path of what is missing.')}</p>` : null}`
   }

@@ -62,7 +62,7 @@ export class SvcPm2 extends SvcElement {
   protected override view(): Template {
     return html`
       <section class="card" aria-label="${t('PM2 application')}">
-        <p class="who"><span class="muted">PM2</span><b class="cut" title="${this.#name}">${this.#name}</b></p>
+        <p class="who"><span class="muted">PM2</span><b class="cut" translate="no" title="${this.#name}">${this.#name}</b></p>
         ${this.#state()}
       </section>`
   }
@@ -86,6 +86,6 @@ function details(app: Pm2Details): Template {
     ...(app.instances > 1 ? [{ name: t('Instances'), value: numberWords(app.instances) }] : [])
   ]
   return html`
-    <p class="state ${app.status}">${icon(picture as 'success' | 'failed' | 'skipped')}<span>${app.status}</span></p>
+    <p class="state ${app.status}">${icon(picture as 'success' | 'failed' | 'skipped')}<span translate="no">${app.status}</span></p>
     <dl class="number">${facts.map(({ name, value }) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
 }

@@ -115,14 +115,14 @@ export class ProjectPage extends Page {
     return html`
       <div class="page-head">
         <div>
-          <h1>${project.name}</h1>
+          <h1 translate="no">${project.name}</h1>
           <div class="facts">
             <svc-status state="${status}"></svc-status>
-            <span>${project.env}</span>
+            <span translate="no">${project.env}</span>
             <span class="labels">${labelList(project, labels)}</span>
             <code class="anywhere">${project.deployPath}</code>
           </div>
-          ${project.description === '' ? null : html`<p class="muted anywhere">${project.description}</p>`}
+          ${project.description === '' ? null : html`<p class="muted anywhere" translate="no">${project.description}</p>`}
         </div>
       </div>
       ${project.pm2AppName === null
