@@ -21,6 +21,9 @@ const png = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==', 'base64'
 )
 
+/** Nothing that is looked at is still appearing. */
+const stillDesktop = { viewport: desktop, reducedMotion: 'reduce' } as const
+
 const executable = findChromium()
 const skip = executable === undefined ? 'no chromium or google-chrome on the PATH' : false
 let browser: Browser
@@ -73,6 +76,9 @@ async function dropPaths(context: BrowserContext, page: Page, paths: string[]): 
   await wire.detach()
 }
 
+const tab = (page: Page, name: string) =>
+  page.getByRole('navigation', { name: 'Project', exact: true }).getByRole('link', { name })
+
 const deployed = (page: Page) => page.locator('.result svc-status[state=success]').waitFor()
 
 t.test('folders and files are looked through, packed, and deployed', { skip }, async t => {
@@ -81,7 +87,7 @@ t.test('folders and files are looked through, packed, and deployed', { skip }, a
   const target = join(stage.sites, 'storefront')
   const source = join(stage.sites, '..', 'dist')
   write(source, site)
-  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
+  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, stillDesktop)
   t.teardown(() => context.close())
   await open(page, `${stage.url}/projects/${project.id}`)
   await page.getByText('Nothing has been deployed here yet.').waitFor()
@@ -130,10 +136,10 @@ t.test('what lies in the target: a tree, a list, texts with colours, pictures, d
   const stage = await startServer(t)
   const project = await stage.createProject('storefront')
   write(join(stage.sites, 'storefront'), site)
-  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
+  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, stillDesktop)
   t.teardown(() => context.close())
   await open(page, `${stage.url}/projects/${project.id}`)
-  await page.getByRole('link', { name: 'Files', exact: true }).click()
+  await tab(page, 'Files').click()
   await page.locator('svc-rows').getByRole('link', { name: 'index.html' }).waitFor()
   t.same(await survey(page), [], 'readable and named')
   await photograph(page, 'files-desktop')
@@ -219,10 +225,10 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
   const project = await stage.createProject('storefront')
   await labelsOf(stage)
   await deployWithScript(stage, project)
-  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
+  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, stillDesktop)
   t.teardown(() => context.close())
   await open(page, `${stage.url}/projects/${project.id}`)
-  await page.getByRole('link', { name: 'Settings', exact: true }).last().click()
+  await tab(page, 'Settings').click()
 
   await page.getByLabel('PM2 application').fill('shop')
   await page.getByLabel('Category').selectOption({ label: 'Customers' })
@@ -237,7 +243,7 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
   t.same(await survey(page), [], 'readable and named')
   await photograph(page, 'settings-desktop')
 
-  await page.getByRole('link', { name: 'Files', exact: true }).click()
+  await tab(page, 'Files').click()
   await page.getByRole('heading', { name: 'Leave without saving?' }).waitFor()
   t.same(await survey(page), [], 'readable and named')
   await photograph(page, 'leave-desktop')
@@ -266,7 +272,7 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
   await page.locator('.facts svc-label', { hasText: 'Customers' }).waitFor()
 
   await page.getByLabel('Description').fill('to be thrown away')
-  await page.getByRole('link', { name: 'Deployments', exact: true }).last().click()
+  await tab(page, 'Deployments').click()
   await page.getByRole('button', { name: 'Discard the changes' }).click()
   await page.getByRole('heading', { name: 'History' }).waitFor()
   t.equal((await stage.client.get(`/api/projects/${project.id}`)).body.description, '')
@@ -297,7 +303,7 @@ t.test('on a phone, in Chinese, nothing sticks out at the side', { skip }, async
   await labelsOf(stage)
   write(join(stage.sites, 'storefront'), site)
   const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, {
-    viewport: phone, hasTouch: true, isMobile: true, locale: 'zh-CN'
+    viewport: phone, hasTouch: true, isMobile: true, locale: 'zh-CN', reducedMotion: 'reduce'
   })
   t.teardown(() => context.close())
   await page.goto(`${stage.url}/projects/${project.id}`)

@@ -20,6 +20,9 @@ import { survey } from './survey.js'
 
 const manyProjects = 10_000
 
+/** Nothing that is looked at is still appearing. */
+const stillDesktop = { viewport: desktop, reducedMotion: 'reduce' } as const
+
 const executable = findChromium()
 const skip = executable === undefined ? 'no chromium or google-chrome on the PATH' : false
 let browser: Browser
@@ -69,7 +72,7 @@ const shown = (page: Page, count: string) => page.locator('svc-project-list .hea
 t.test('projects are found, ordered and pinned, and the address says how', { skip }, async t => {
   const stage = await startServer(t)
   await furnish(stage)
-  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
+  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, stillDesktop)
   t.teardown(() => context.close())
   await open(page, `${stage.url}/projects`)
   await shown(page, '5 projects')
@@ -120,7 +123,7 @@ t.test('projects are found, ordered and pinned, and the address says how', { ski
 t.test('several are chosen by mouse and keys; what refuses is named', { skip }, async t => {
   const stage = await startServer(t)
   const { node } = await furnish(stage)
-  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
+  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, stillDesktop)
   t.teardown(() => context.close())
   const tagged = async (): Promise<string[]> => (await stage.client.get(`/api/projects?tagIds=${node}`)).body
     .map(({ name }: Project) => name).sort()
@@ -206,7 +209,7 @@ t.test('a project is created, its directory found by walking the server', { skip
   mkdirSync(join(stage.sites, 'web/public'))
   writeFileSync(join(stage.sites, 'web/notes.txt'), '')
   await stage.client.put('/api/settings', { default_deploy_path: stage.sites })
-  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
+  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, stillDesktop)
   t.teardown(() => context.close())
   await open(page, `${stage.url}/projects?new`)
 
@@ -273,7 +276,9 @@ t.test('ten thousand projects scroll and filter, of which only the near ones are
   })
   await store.close()
   await stage.restart()
-  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: phone, hasTouch: true, isMobile: true })
+  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, {
+    viewport: phone, hasTouch: true, isMobile: true, reducedMotion: 'reduce'
+  })
   t.teardown(() => context.close())
   await open(page, `${stage.url}/projects?sort=name`)
   await shown(page, '10,001 projects')

@@ -35,7 +35,8 @@ export function projectRow(project: Project, { labels, isChosen, isCurrent, onCh
       <svc-status state="${project.status}"></svc-status>
       ${project.lastDeployAt === null ? html`<span></span>` : html`<svc-time at="${project.lastDeployAt}"></svc-time>`}
       <button type="button" class="quiet pin" tabindex="${stop}" aria-pressed="${project.pinned ? 'true' : 'false'}"
-        aria-label="${t('Pin {name}', { name: project.name })}" title="${project.pinned ? t('Pinned to the top') : t('Pin to the top')}"
+        aria-label="${t('Pin {name}', { name: project.name })}"
+        title="${project.pinned ? t('Pinned to the top') : t('Pin to the top')}"
         @click="${onPin}">${icon('pin')}</button>
     </div>`
 }

@@ -97,7 +97,8 @@ export class SvcCode extends SvcElement {
 
   protected override view(): Template {
     return html`
-      <div class="scroll" tabindex="0" role="region" aria-label="${t('Contents of the file')}" @scroll="${() => this.#askFrame()}">
+      <div class="scroll" tabindex="0" role="region" aria-label="${t('Contents of the file')}"
+        @scroll="${() => this.#askFrame()}">
         <div class="space"><div class="lines"></div></div>
       </div>`
   }

@@ -26,7 +26,10 @@ interface Shown {
   content: FileContent | null
 }
 
-/** One file of a target: its text or its picture, and a way to keep it. Properties `entry`, `projectId`, `calls`. Event `notice`. */
+/**
+ * One file of a target: its text or its picture, and a way to keep it. Properties `entry`, `projectId`, `calls`. Event
+ * `notice`.
+ */
 export class SvcFile extends SvcElement {
   static override sheet = css`
     svc-file {
@@ -71,7 +74,8 @@ export class SvcFile extends SvcElement {
           <p class="number">${sizeWords(size)} · <svc-time at="${mtime}"></svc-time></p>
           ${content?.type === 'text' && mayWrap(content.content)
             ? html`
-              <button type="button" class="quiet" aria-pressed="${this.#isWrapped ? 'true' : 'false'}" @click="${() => this.#wrap()}">
+              <button type="button" class="quiet" aria-pressed="${this.#isWrapped ? 'true' : 'false'}"
+                @click="${() => this.#wrap()}">
                 ${icon('wrap')}${t('Wrap')}
               </button>`
             : null}

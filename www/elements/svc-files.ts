@@ -125,7 +125,8 @@ export class SvcFiles extends SvcElement {
       </aside>
       <div>
         ${this.#way()}
-        ${loaded(this.#seen, 'what lies there', seen => seen.kind === 'file' ? this.#file(seen.entry) : this.#list(seen.entries))}
+        ${loaded(this.#seen, 'what lies there', seen =>
+          seen.kind === 'file' ? this.#file(seen.entry) : this.#list(seen.entries))}
       </div>`
   }
 
@@ -135,7 +136,8 @@ export class SvcFiles extends SvcElement {
   }
 
   #way(): Template {
-    const steps = [{ name: this.project.name, path: '' }, ...stepsOf(`/${this.#path}`, '/').slice(1).map(step => ({ ...step, path: step.path.slice(1) }))]
+    const below = stepsOf(`/${this.#path}`, '/').slice(1).map(({ name, path }) => ({ name, path: path.slice(1) }))
+    const steps = [{ name: this.project.name, path: '' }, ...below]
     return html`
       <nav aria-label="${t('Path')}">
         <ol class="way" translate="no">
@@ -154,7 +156,11 @@ export class SvcFiles extends SvcElement {
     if (entries.length === 0) {
       return html`
         <div class="card state">
-          <p class="muted">${this.#path === '' ? t('Nothing is here yet: the first deployment fills this directory.') : t('This directory is empty.')}</p>
+          <p class="muted">
+            ${this.#path === ''
+              ? t('Nothing is here yet: the first deployment fills this directory.')
+              : t('This directory is empty.')}
+          </p>
         </div>`
     }
     const files = entries.filter(({ isDir }) => !isDir)
@@ -176,7 +182,8 @@ export class SvcFiles extends SvcElement {
   #row = (entry: FileEntry, { isCurrent }: { isCurrent: boolean }): Template => html`
     <div class="row">
       ${icon(entry.isDir ? 'folder' : 'file')}
-      <a class="cut" href="${fileAddress(this.project.id, entry.path)}" tabindex="${isCurrent ? null : '-1'}" title="${entry.name}">
+      <a class="cut" href="${fileAddress(this.project.id, entry.path)}" tabindex="${isCurrent ? null : '-1'}"
+        title="${entry.name}">
         <span translate="no">${entry.name}</span>${entry.isDir ? html`<span class="unseen">${t('folder')}</span>` : null}
       </a>
       <span class="number">${entry.isDir ? null : sizeWords(entry.size)}</span>

@@ -69,7 +69,9 @@ export class SvcPm2 extends SvcElement {
 
   #state(): Template {
     const { value, error } = this.#binding
-    if (value === undefined) return html`<p class="muted small">${error === undefined ? t('Asking PM2…') : errorWords(error)}</p>`
+    if (value === undefined) {
+      return html`<p class="muted small">${error === undefined ? t('Asking PM2…') : errorWords(error)}</p>`
+    }
     if (!value.bound) return html`<p class="muted small anywhere">${value.message}</p>`
     if (!value.found) return html`<p class="state">${icon('warning')}${t('PM2 knows no application of this name')}</p>`
     return details(value)
@@ -77,7 +79,7 @@ export class SvcPm2 extends SvcElement {
 }
 
 function details(app: Pm2Details): Template {
-  const picture = { online: 'success', errored: 'failed' }[app.status] ?? 'skipped'
+  const picture = app.status === 'online' ? 'success' : app.status === 'errored' ? 'failed' : 'skipped'
   const facts = [
     { name: t('CPU'), value: `${numberWords(app.cpuPercent)} %` },
     { name: t('Memory'), value: sizeWords(app.memoryBytes) },
@@ -86,6 +88,6 @@ function details(app: Pm2Details): Template {
     ...(app.instances > 1 ? [{ name: t('Instances'), value: numberWords(app.instances) }] : [])
   ]
   return html`
-    <p class="state ${app.status}">${icon(picture as 'success' | 'failed' | 'skipped')}<span translate="no">${app.status}</span></p>
+    <p class="state ${app.status}">${icon(picture)}<span translate="no">${app.status}</span></p>
     <dl class="number">${facts.map(({ name, value }) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
 }

@@ -66,7 +66,8 @@ export class SvcProjectSettings extends SvcElement {
       <svc-project-token .project="${project}" .calls="${this.context.calls}"></svc-project-token>
       <svc-project-delete .project="${project}" .calls="${this.context.calls}"
         @projectdeleted="${() => this.#guard(false)}"></svc-project-delete>
-      <svc-dialog heading="${t('Leave without saving?')}" .content="${this.#leave === null ? null : this.#question(this.#leave)}"
+      <svc-dialog heading="${t('Leave without saving?')}"
+        .content="${this.#leave === null ? null : this.#question(this.#leave)}"
         @dialogclose="${() => this.#stay()}"></svc-dialog>`
   }
 

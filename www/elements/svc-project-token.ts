@@ -10,7 +10,10 @@ import { NoticeEvent } from './svc-notices.js'
 import { ProjectChangeEvent } from './svc-project-form.js'
 import { errorWords, maskWords } from './words.js'
 
-/** A project's deploy token: shown on request, copied, replaced. Properties `project`, `calls`. Events `projectchange`, `notice`. */
+/**
+ * A project's deploy token: shown on request, copied, replaced. Properties `project`, `calls`. Events `projectchange`,
+ * `notice`.
+ */
 export class SvcProjectToken extends SvcElement {
   static override sheet = css`
     svc-project-token {

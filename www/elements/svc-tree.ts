@@ -94,7 +94,8 @@ export class SvcTree extends SvcElement {
   protected override view(): Template {
     const current = this.#rows.find(({ path }) => path === this.#current) ?? this.#rows[0]
     return html`
-      <ul role="tree" translate="no" aria-label="${this.getAttribute('label')}" @keydown="${(event: Event) => this.#pressed(event as KeyboardEvent)}">
+      <ul role="tree" translate="no" aria-label="${this.getAttribute('label')}"
+        @keydown="${(event: Event) => this.#pressed(event as KeyboardEvent)}">
         ${this.#rows.map(row => keyed(row.path, html`
           <li role="treeitem" aria-level="${row.level}" aria-posinset="${row.place}" aria-setsize="${row.siblings}"
             aria-expanded="${row.hasChildren === false ? null : row.isOpen ? 'true' : 'false'}"

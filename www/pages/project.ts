@@ -155,7 +155,8 @@ export class ProjectPage extends Page {
         <div class="section-head">
           <h2>${t('History')}</h2>
           ${total > shownDeployments
-            ? html`<a href="deployments?project=${project.id}">${t('All {count} deployments', { count: numberWords(total) })}</a>`
+            ? html`
+              <a href="deployments?project=${project.id}">${t('All {count} deployments', { count: numberWords(total) })}</a>`
             : null}
         </div>
         <div class="card">
