@@ -1,5 +1,5 @@
 # Two commands do everything on a machine with Node and make: `make demo` and `make test`.
-.PHONY: help install build serve demo test bench clean
+.PHONY: help install build serve demo test bench dist audit clean
 
 help: ## Print the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -32,6 +32,12 @@ test: build ## Run every test
 BENCH ?= $(shell find test/bench -name '*.ts' | sort | sed 's:.*/\(.*\)\.ts:\1:')
 bench: build ## Measure against known tools, side by side
 	@for name in $(BENCH); do node dist/test/bench/$$name.js || exit 1; done
+
+dist: build ## Write dist/svc-<version>.tgz and dist/svc-client-<version>.tgz, for machines without internet
+	node dist/test/release/bundle.js
+
+audit: build ## Print what svc depends on, and what each package may touch
+	@node dist/test/release/audit.js
 
 clean: ## Remove what was built
 	rm -rf dist .tap

@@ -54,6 +54,7 @@ const rows: PageRow[] = [
   row('projects/:id/settings', 'projects', 'project', () => import('./pages/project.js')),
   row('deployments', 'deployments', 'deployments', () => import('./pages/deployments.js')),
   row('deployments/:id', 'deployments', 'deployment', () => import('./pages/deployment.js')),
+  row('terminal', 'terminal', 'terminal', () => import('./pages/terminal.js')),
   row('system', 'system', 'system', () => import('./pages/system.js')),
   row('storage', 'system', 'storage', () => import('./pages/storage.js')),
   row('audit', 'system', 'audit', () => import('./pages/audit.js')),

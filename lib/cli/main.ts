@@ -99,13 +99,18 @@ function find(words: readonly string[]): (CommandRow & { words: number }) | unde
 }
 
 async function run(row: CommandRow, words: readonly string[], host: Host): Promise<number> {
-  const [{ exitCodes }, { parseArgs }, { createOutput }, { command }] = await Promise.all([
+  const [{ exitCodes }, { parseArgs }, { createOutput }, loaded] = await Promise.all([
     import('./command.js'),
     import('./args.js'),
     import('./output.js'),
-    row.load()
+    row.load().catch(missing)
   ])
   const output = createOutput(host)
+  if (loaded === null) {
+    output.error(`"svc ${row.name}" is not part of the client: install svc itself`)
+    return exitCodes.failed
+  }
+  const { command } = loaded
   try {
     const { options, operands, wantsHelp } = parseArgs(words, command.options, command.operands)
     if (wantsHelp) {
@@ -124,6 +129,13 @@ async function run(row: CommandRow, words: readonly string[], host: Host): Promi
   }
 }
 
+/** null: the command's own module is not there. */
+function missing(error: unknown): null {
+  const { code, message } = error as NodeJS.ErrnoException
+  if (code === 'ERR_MODULE_NOT_FOUND' && /cli[\\/]commands[\\/][\w-]+\.js' imported/.test(message)) return null
+  throw error
+}
+
 /** A refusal, or what the operating system refused; everything else is a bug and travels on. */
 async function explain(error: unknown): Promise<{ exitCode: number; sentence: string }> {
   const { Refusal } = await import('../base/refusal.js')
@@ -133,8 +145,11 @@ async function explain(error: unknown): Promise<{ exitCode: number; sentence: st
 }
 
 async function overview(rows: readonly CommandRow[], host: Host): Promise<number> {
-  const { renderOverview } = await import('./help.js')
-  host.stdout.write(renderOverview(rows))
+  const [{ renderOverview }, { existsSync }] = await Promise.all([import('./help.js'), import('node:fs')])
+  // A client's bundle has no server, and none of the commands that need one.
+  const isHere = ({ name }: CommandRow): boolean =>
+    name === 'help' || existsSync(new URL(`./commands/${name.replace(/[ :]/g, '-')}.js`, import.meta.url))
+  host.stdout.write(renderOverview(rows.filter(isHere)))
   return 0
 }
 

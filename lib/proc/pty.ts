@@ -12,6 +12,7 @@ import { constants } from 'node:os'
 import { createPtyInput } from './pty-input.js'
 import { readPty } from './pty-output.js'
 import type { PtyStream } from './pty-output.js'
+import { membersOf } from './session.js'
 
 export interface PtyOptions {
   /** The program and its arguments. */
@@ -124,11 +125,7 @@ function createPty(spawn: NodePty['spawn'], { command: [program, ...words], cwd,
   function signalGroup(signal: NodeJS.Signals): void {
     if (isOver) return
     if (isWindows) return terminal.kill()
-    try {
-      process.kill(-terminal.pid, signal)
-    } catch {
-      // It has just ended.
-    }
+    tell(-terminal.pid, signal)
   }
 
   return {
@@ -143,11 +140,24 @@ function createPty(spawn: NodePty['spawn'], { command: [program, ...words], cwd,
     },
     async end(graceMs = defaultGraceMs) {
       signalGroup('SIGHUP')
-      const kill = setTimeout(signalGroup, graceMs, 'SIGKILL')
+      const kill = setTimeout(() => {
+        // The jobs of a shell are in groups of their own, and it will not pass the hang-up on any more.
+        for (const job of membersOf(terminal.pid).filter(member => member !== terminal.pid)) tell(job, 'SIGHUP')
+        signalGroup('SIGKILL')
+      }, graceMs)
       output.giveUp()
       await ended
       clearTimeout(kill)
     }
+  }
+}
+
+/** Signals a process, or a group by its negative id. */
+function tell(id: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(id, signal)
+  } catch {
+    // It has just ended.
   }
 }
 

@@ -1,6 +1,7 @@
 /*
  * Extraction, with staging, CRC, manifest and moves, against `unzip -oq` on the same zip and file system: 10,000 small
- * files and 100 of 5 MB, into an empty target and over the same files with other times, on the disk and in memory.
+ * files and 100 of 5 MB, into an empty target, over the same files with other times, and over other contents, on the
+ * disk and in memory.
  * Beside it: the process's peak memory, and how late the event loop was meanwhile.
  */
 import { execFileSync, fork, spawnSync } from 'node:child_process'
@@ -84,12 +85,26 @@ async function compareOn(base: string, where: string, load: Load): Promise<void>
     contestants: { svc: ours(() => empty('ours')), 'unzip -oq': unzip(() => empty('theirs')) }
   })
   await compare({
-    name: `${load.name}, replacing all, ${where}`, unit: 's', target,
+    name: `${load.name}, over the same with other times, ${where}`, unit: 's', target,
     contestants: {
       svc: ours(() => existsSync(join(base, 'ours')) && touchAll(join(base, 'ours'))),
       'unzip -oq': unzip(() => existsSync(join(base, 'theirs')) && touchAll(join(base, 'theirs')))
     }
   })
+  const other = join(base, 'other.zip')
+  await writeLoad(other, load)
+  const turns = (use: (zip: string) => unknown) => {
+    let turn = 0
+    return () => seconds(() => use(turn++ % 2 === 0 ? other : zip))
+  }
+  await compare({
+    name: `${load.name}, over other contents, ${where}`, unit: 's', target,
+    contestants: {
+      svc: turns(archive => extract(archive, base)),
+      'unzip -oq': hasUnzip ? turns(archive => execFileSync('unzip', ['-oq', archive, '-d', join(base, 'theirs')])) : null
+    }
+  })
+  rmSync(other)
   empty('ours')
   const child = fork(fileURLToPath(import.meta.url), [zip, base], { stdio: 'inherit' })
   await new Promise(resolve => child.once('exit', resolve))

@@ -1,9 +1,9 @@
-import type { Browser, Page } from 'playwright-core'
+import type { Browser } from 'playwright-core'
 import t from 'tap'
 import { adminToken, startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { findChromium, launchChromium, openWatched } from './chromium.js'
-import { desktop, phone, photographer, signIn } from './pages.js'
+import { comeBack, desktop, phone, photographer, signIn, untilTrue } from './pages.js'
 
 /* The first page of a server that is in use: its answer, its charts, what it costs to come there. */
 
@@ -62,7 +62,7 @@ t.test('the overview of a server in use', { skip }, async t => {
   await page.getByRole('heading', { level: 1, name: 'Projects' }).waitFor()
   await page.goBack()
   await page.getByRole('img', { name: /^Processor: / }).waitFor()
-  await page.waitForFunction(`document.querySelector('svc-machine').readings.length >= 2`)
+  await untilTrue(page, `document.querySelector('svc-machine').readings.length >= 2`)
   t.match(await page.locator('svc-machine .line').first().getAttribute('d'), /^M[\d.]+ [\d.]+L/, 'the history outlives the page')
 
   await page.setViewportSize(phone)
@@ -71,20 +71,25 @@ t.test('the overview of a server in use', { skip }, async t => {
 
   await stage.client.put(`/api/projects/${shop.id}`, { postDeployScript: 'sleep 30' })
   const going = push(shop)
-  await seen(page, 'Deploying storefront')
+  await comeBack(page, page.getByRole('heading', { level: 1, name: 'Deploying storefront' }))
   const [{ id }] = (await stage.client.get('/api/logs?limit=1')).body
   await stage.client.post(`/api/deployments/${id}/cancel`)
   await going
-  await seen(page, 'storefront failed to deploy')
+  await comeBack(page, page.getByRole('heading', { level: 1, name: 'storefront failed to deploy' }))
+
+  // What lies over pages comes with its first key; from there to the screens of whoever runs the server.
+  await page.setViewportSize(desktop)
+  await page.keyboard.press('Control+k')
+  await page.getByRole('combobox', { name: 'Search and commands' }).fill('script_timeout')
+  await page.getByRole('option', { name: /^script_timeout/ }).click()
+  await untilTrue(page, `document.activeElement.id === 'setting-script_timeout'`)
+  await page.keyboard.press('Control+k')
+  await page.getByRole('combobox', { name: 'Search and commands' }).fill('auth.login')
+  await page.getByRole('option', { name: /^auth.login/ }).first().click()
+  await page.locator('.entries').getByText('Signed in').first().waitFor()
+  await page.locator('body').press('g')
+  await page.locator('body').press('o')
+  await page.getByRole('heading', { level: 1, name: 'storefront failed to deploy' }).waitFor()
   t.same(watch.complaints, [], 'the console is quiet')
   t.same(watch.foreign, [])
 })
-
-/** Waits for a heading, coming back to the tab again and again: the page asks anew each time. */
-async function seen(page: Page, name: string): Promise<void> {
-  const heading = page.getByRole('heading', { level: 1, name })
-  while (!(await heading.isVisible())) {
-    await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
-    await heading.waitFor({ timeout: 1000 }).catch(() => {})
-  }
-}

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 
 const pictures = fileURLToPath(new URL('../../screens/', import.meta.url))
 
@@ -30,4 +30,17 @@ export async function signIn(page: Page, token: string): Promise<void> {
 /** Whether the page is no wider than the window. */
 export async function isWithin(page: Page): Promise<boolean> {
   return page.evaluate('document.documentElement.scrollWidth <= innerWidth')
+}
+
+/** Waits for something, coming back to the tab again and again: pages ask anew each time. */
+export async function comeBack(page: Page, wanted: Locator): Promise<void> {
+  while (!(await wanted.isVisible())) {
+    await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
+    await wanted.waitFor({ timeout: 1000 }).catch(() => {})
+  }
+}
+
+/** Waits until an expression is true in the page. Its policy has no `unsafe-eval`, so nothing there may wait for it. */
+export async function untilTrue(page: Page, expression: string): Promise<void> {
+  while ((await page.evaluate(expression)) !== true) await new Promise(resolve => setTimeout(resolve, 50))
 }

@@ -35,6 +35,9 @@ const paths = [...moduleText('main.js').matchAll(/\brow\('([^']*)'/g)].map(([, p
 
 const name = '店面-a-name-that-goes-on-for-rather-long-so-that-it-has-to-be-cut-somewhere'
 
+/** Words that stay as they are in Chinese. */
+const sameEverywhere = ['svc', 'production', 'zip', 'Webhook', 'webhook', 'dev', 'root']
+
 interface Furnished {
   stage: Stage
   addresses: string[]
@@ -80,7 +83,7 @@ async function signIn(page: Page, url: string): Promise<void> {
 async function show(page: Page, url: string): Promise<void> {
   await page.goto(url)
   await page.locator('main h1').first().waitFor()
-  await page.locator('[aria-busy=true]').waitFor({ state: 'detached' })
+  await page.waitForFunction('document.querySelector("[aria-busy=true]") === null')
 }
 
 const walks = [
@@ -117,7 +120,7 @@ for (const { what, theme, base, isPhone, language, isProxied } of walks) {
       await show(page, `${url}/${address}`)
       t.same(await survey(page), [], `${path || 'the overview'} can be read and named`)
       if (!isPhone && !isProxied) t.same(await surveyFocus(page, 120), [], `${path || 'the overview'} shows where the focus is`)
-      if (language === 'zh') t.same(await latinWords(page, [name]), [], `${path || 'the overview'} speaks Chinese`)
+      if (language === 'zh') t.same(await latinWords(page, [name, ...sameEverywhere]), [], `${path || 'the overview'} speaks Chinese`)
       if (process.env['PICTURES'] !== undefined) {
         const file = `${path.replaceAll('/', '-').replaceAll(':', '') || 'overview'}-${isPhone ? 'phone' : 'desk'}-${theme}-${language}`
         await page.screenshot({ path: join(pictures, `screen-${file}.png`) })

@@ -113,15 +113,20 @@ export async function surveyFocus(page: Page, most: number): Promise<string[]> {
   return [...new Set(faults)]
 }
 
-/** Words in Latin letters where the panel should speak Chinese; code, logs and what users named are passed over. */
+/**
+ * Words in Latin letters where the panel should speak Chinese. Code, logs, what users named (`names`) and sentences of the
+ * server, which are marked as English, are passed over.
+ */
 export function latinWords(page: Page, names: readonly string[]): Promise<string[]> {
   return page.evaluate(`((names) => {
     const found = new Set()
     const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
     while (texts.nextNode()) {
       const element = texts.currentNode.parentElement
-      if (!element.checkVisibility() || element.closest('code, pre, kbd, option, time, .mono, svc-log, svc-code, svc-terminal, noscript, [translate=no]')) continue
+      if (!element.checkVisibility() || element.closest('code, pre, kbd, option, time, .mono, svc-log, svc-code, svc-terminal, noscript, [lang=en]')) continue
       let text = texts.currentNode.data
+      // Commands in quotation marks, paths, addresses and names of settings are the same in every language.
+      text = text.replace(/“[^”]*”|\\S*[\\/_.@]\\S*/g, ' ')
       for (const name of names) text = text.replaceAll(name, '')
       const words = (text.match(/[A-Za-z][A-Za-z'’]{2,}(?:[ ][a-z]+)*/g) ?? []).filter(word => !/^[A-Z0-9]+$/.test(word))
       for (const word of words) found.add(word + ' ← ' + element.outerHTML.slice(0, 80))

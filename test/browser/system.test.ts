@@ -8,7 +8,7 @@ import type { Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { findChromium, launchChromium, openWatched } from './chromium.js'
 import type { Watch } from './chromium.js'
-import { desktop, isWithin, phone, photographer, signIn } from './pages.js'
+import { comeBack, desktop, isWithin, phone, photographer, signIn } from './pages.js'
 
 /* The room of whoever keeps the server running: health and resources, storage, audit log. */
 
@@ -58,7 +58,7 @@ t.test('health and resources', { skip }, async t => {
   await page.getByRole('link', { name: 'Storage' }).click()
   await page.getByRole('heading', { name: 'Clean up' }).waitFor()
   await page.goBack()
-  await page.locator('.apps li', { hasText: 'worker' }).getByText('Errored').waitFor()
+  await comeBack(page, page.locator('.apps li', { hasText: 'worker' }).getByText('Errored'))
   await page.setViewportSize(phone)
   await photograph(page, 'phone', { isWhole: true })
   t.ok(await isWithin(page), 'nothing sticks out at the side')
@@ -95,7 +95,7 @@ t.test('storage: what is kept, and what may go', { skip }, async t => {
   await page.getByRole('button', { name: 'Close' }).click()
 
   await page.getByLabel('Archives kept per project').fill('1')
-  await page.getByLabel('Of', { exact: true }).selectOption({ label: 'storefront' })
+  await page.getByLabel('Scope').selectOption({ label: 'storefront' })
   await page.getByRole('button', { name: 'Show what would go…' }).click()
   await page.getByRole('dialog').getByText('2 archives').waitFor()
   await photograph(page, 'trial-desktop')

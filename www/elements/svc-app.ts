@@ -107,6 +107,7 @@ export class SvcApp extends SvcElement {
           background: var(--sunken);
           font: var(--size-12) / 1.4 var(--sans);
         }
+        @media (pointer: coarse) { kbd { display: none; } }
         .lost { display: flex; align-items: center; gap: 8px; color: var(--warning); font-weight: 500; }
       }
 

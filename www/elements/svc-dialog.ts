@@ -45,6 +45,8 @@ export class SvcDialog extends SvcElement {
     }
   `
 
+  static #count = 0
+  readonly #headingId = `dialog-heading-${++SvcDialog.#count}`
   #content: Template | null = null
 
   get content(): Template | null {
@@ -62,8 +64,8 @@ export class SvcDialog extends SvcElement {
       this.dispatchEvent(new DialogCloseEvent())
     }
     return html`
-      <dialog aria-label="${this.getAttribute('heading')}" @cancel="${close}">
-        <h2>${this.getAttribute('heading')}</h2>
+      <dialog aria-labelledby="${this.#headingId}" @cancel="${close}">
+        <h2 id="${this.#headingId}">${this.getAttribute('heading')}</h2>
         ${this.#content}
       </dialog>`
   }

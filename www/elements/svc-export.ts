@@ -10,6 +10,11 @@ import { errorLine } from './field.js'
 import { icon } from './icon.js'
 import { errorWords } from './words.js'
 
+/** More of them need a field to find one. */
+const fewProjects = 12
+/** Of those that are found. */
+const shownProjects = 200
+
 /** Chooses what a package holds, and downloads it. Properties `calls`, `client`, `projects`. */
 export class SvcExport extends SvcElement {
   static override sheet = css`
@@ -35,6 +40,7 @@ export class SvcExport extends SvcElement {
   #recent = ''
   #problem: string | null = null
   #isBusy = false
+  #sought = ''
 
   set projects(projects: readonly Project[]) {
     this.#projects = projects
@@ -54,7 +60,13 @@ export class SvcExport extends SvcElement {
           ${this.#radio(false, t('All of them'))}
           ${this.#radio(true, this.#isChoosing ? t('Only these: {count}', { count: countWords(this.#chosen.size, 'project') }) : t('Only some'))}
           ${this.#isChoosing
-            ? html`<div class="projects">${this.#projects.map(project => keyed(project.id, this.#project(project)))}</div>`
+            ? html`
+              ${this.#projects.length <= fewProjects
+                ? null
+                : html`
+                  <input type="search" aria-label="${t('Find projects')}" placeholder="${t('Find projects')}" .value="${this.#sought}"
+                    @input="${(event: Event) => this.#find((event.currentTarget as HTMLInputElement).value)}">`}
+              <div class="projects">${this.#found().map(project => keyed(project.id, this.#project(project)))}</div>`
             : null}
         </fieldset>
         <fieldset>
@@ -104,6 +116,16 @@ export class SvcExport extends SvcElement {
       <label class="check">
         <input type="checkbox" .checked="${isOn}" @change="${change}"><span class="cut" title="${words}">${words}</span>
       </label>`
+  }
+
+  #find(text: string): void {
+    this.#sought = text
+    this.update()
+  }
+
+  #found(): readonly Project[] {
+    const sought = this.#sought.trim().toLowerCase()
+    return this.#projects.filter(({ name }) => name.toLowerCase().includes(sought)).slice(0, shownProjects)
   }
 
   #setRecent(text: string): void {

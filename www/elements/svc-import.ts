@@ -6,11 +6,10 @@ import { SvcElement } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import type { Session } from '../state/session.js'
-import { countWords, numberWords, t } from '../words/t.js'
+import { countWords, t } from '../words/t.js'
 import { errorLine } from './field.js'
-import { icon } from './icon.js'
-import { countRecords, partsOf } from './import-parts.js'
-import type { ImportPart } from './import-parts.js'
+import { countRecords } from './import-parts.js'
+import { importResult } from './import-result.js'
 import { errorWords, sizeWords } from './words.js'
 
 /** A package was imported. */
@@ -36,8 +35,6 @@ const choices: ReadonlyArray<{ strategy: Strategy; words: string; hint: { words:
     hint: { words: 'Settings, projects and deployments become those of the package, tokens included.' }
   }
 ]
-
-const shownIds = 200
 
 type Stage =
   | { name: 'choosing' }
@@ -184,24 +181,12 @@ export class SvcImport extends SvcElement {
   #result({ name, result }: Extract<Stage, { name: 'tried' | 'done' }>): Template {
     const isDone = name === 'done'
     const { created, replaced } = countRecords(result)
-    const parts = partsOf(result)
     const isNothing = created + replaced + result.artifacts.created.length + result.artifacts.replaced.length === 0
     const heading = isDone ? t('Imported') : isNothing ? t('Nothing would change') : t('What would happen')
     return html`
       <section class="section" aria-live="polite">
         <h3>${heading}</h3>
-        <table class="number">
-          <thead>
-            <tr>
-              <th scope="col">${t('Part')}</th>
-              <th scope="col">${isDone ? t('Created') : t('To create')}</th>
-              <th scope="col">${isDone ? t('Replaced') : t('To replace')}</th>
-              <th scope="col">${isDone ? t('Left alone') : t('To leave alone')}</th>
-            </tr>
-          </thead>
-          <tbody>${parts.map(partRow)}</tbody>
-        </table>
-        ${notesOf(result)}
+        ${importResult(result, isDone)}
         ${isDone
           ? html`
             <div class="actions">
@@ -303,30 +288,4 @@ export class SvcImport extends SvcElement {
     }
     this.update()
   }
-}
-
-function partRow({ words, created, replaced, skipped }: ImportPart): Template {
-  const cell = (ids: string[], kind: string): Template =>
-    html`<td class="${ids.length === 0 ? 'none' : kind}">${ids.length === 0 ? '–' : numberWords(ids.length)}</td>`
-  const ids = [...created, ...replaced, ...skipped]
-  return html`
-    <tr>
-      <td>
-        <details>
-          <summary>${t(words)}</summary>
-          <code>${ids.slice(0, shownIds).join('\n')}${ids.length > shownIds ? `\n+ ${numberWords(ids.length - shownIds)}` : ''}</code>
-        </details>
-      </td>
-      ${cell(created, 'created')}${cell(replaced, 'replaced')}${cell(skipped, 'skipped')}
-    </tr>`
-}
-
-function notesOf({ artifacts, notes }: ImportResult): Template | null {
-  if (artifacts.failed.length + notes.length === 0) return null
-  return html`
-    <ul class="notes">
-      ${artifacts.failed.map(({ id, error }) => html`
-        <li class="failed">${icon('failed')}<span class="anywhere">${t('The archive of {id} is not in place: {error}', { id, error })}</span></li>`)}
-      ${notes.map(note => html`<li>${icon('warning')}<span class="anywhere">${note}</span></li>`)}
-    </ul>`
 }

@@ -47,12 +47,12 @@ export class OverviewPage extends Page {
       .pinned svc-time { color: var(--muted); font-size: var(--size-13); }
 
       /* The charts come after the first paint, into a space that is kept for them. */
-      .space { min-height: 206px; }
-      .space.trends { min-height: 250px; }
+      .space { min-height: 215px; }
+      .space.trends { min-height: 270px; }
 
       @media (max-width: 979px) {
-        .space { min-height: 397px; }
-        .space.trends { min-height: 500px; }
+        .space { min-height: 429px; }
+        .space.trends { min-height: 571px; }
       }
       @media (max-width: 719px) {
         dl { grid-template-columns: 1fr 1fr; }
@@ -62,7 +62,8 @@ export class OverviewPage extends Page {
         dl div:nth-child(n + 3) { border-top: 1px solid var(--line); }
         dl div:last-child:nth-child(odd) { grid-column: 1 / 3; }
         .answer p { font-size: var(--size-14); }
-        .space { min-height: 381px; }
+        .space { min-height: 413px; }
+        .space.trends { min-height: 575px; }
       }
     }
   `

@@ -3,16 +3,15 @@ import type { ProjectUsage, StorageUsage } from '../../lib/model/storage.js'
 import { css } from '../dom/css.js'
 import { html, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { errorLine, field, submitted } from '../elements/field.js'
 import { roomTabs } from '../elements/room-tabs.js'
 import { loaded, staleLine } from '../elements/states.js'
+import { SvcClean } from '../elements/svc-clean.js'
 import { SvcDialog } from '../elements/svc-dialog.js'
 import { SvcMeter } from '../elements/svc-meter.js'
 import type { MeterPart } from '../elements/svc-meter.js'
-import { errorWords, percentWords, sizeWords } from '../elements/words.js'
+import { percentWords, sizeWords } from '../elements/words.js'
 import { createAdminCalls } from '../server/admin-calls.js'
-import type { AdminCalls, CleanRequest, CleanResult } from '../server/admin-calls.js'
-import { Refused } from '../server/client.js'
+import type { AdminCalls } from '../server/admin-calls.js'
 import type { Resource } from '../state/resource.js'
 import { countWords, numberWords, t } from '../words/t.js'
 import { Page } from './page.js'
@@ -24,13 +23,8 @@ interface Shown {
   keep: number
 }
 
-/** A clean-up that was tried, and what it would take. */
-interface Trial {
-  request: CleanRequest
-  result: CleanResult
-}
-
-const shownGoing = 8
+/** Of the projects, the largest; the others on request. */
+const shownProjects = 100
 
 /** What the data directory and the targets take, and what of it may go. */
 export class StoragePage extends Page {
@@ -64,11 +58,6 @@ export class StoragePage extends Page {
       .projects a:focus-visible { outline-offset: -2px; }
       .projects b { font-weight: 500; }
       .projects .label { display: none; }
-      .clean { display: grid; grid-template-columns: 180px minmax(0, 1fr) auto; gap: 20px; align-items: end; }
-      .clean .field { align-content: start; }
-      .going { display: grid; gap: 12px; }
-      .going li { display: flex; justify-content: space-between; gap: 16px; padding: 4px 0; }
-      .going li > :first-child { min-width: 0; }
 
       @media (max-width: 719px) {
         .projects .head { display: none; }
@@ -77,16 +66,13 @@ export class StoragePage extends Page {
         .projects b, .projects svc-meter { grid-column: 1 / 3; }
         .projects a span { text-align: left; font-size: var(--size-13); }
         .projects .label { display: inline; color: var(--muted); }
-        .clean { grid-template-columns: minmax(0, 1fr); }
       }
     }
   `
 
   #calls!: AdminCalls
   #shown!: Resource<Shown>
-  #trial: Trial | null = null
-  #problem: unknown = null
-  #isBusy = false
+  #areAllShown = false
 
   protected override connected(): void {
     this.entitle(t('Storage'), [{ words: t('System'), address: 'system' }, { words: t('Storage') }])
@@ -121,108 +107,27 @@ export class StoragePage extends Page {
       </section>
       <section class="section">
         <h2>${t('Projects')}</h2>
-        <div class="card projects">${projectList(shown)}</div>
+        <div class="card projects">${projectList(shown, this.#areAllShown ? Infinity : shownProjects)}</div>
+        ${this.#areAllShown || shown.usage.projects.length <= shownProjects
+          ? null
+          : html`
+            <div class="actions">
+              <button type="button" @click="${() => this.#showAll()}">
+                ${t('Show all {count}', { count: countWords(shown.usage.projects.length, 'project') })}
+              </button>
+            </div>`}
       </section>
       <section class="section">
         <h2>${t('Clean up')}</h2>
-        <div class="card padded">${this.#form(shown)}</div>
-      </section>
-      <svc-dialog heading="${t('Clean up?')}" .content="${this.#trial === null ? null : this.#dialog(this.#trial, shown)}"
-        @dialogclose="${() => this.#close()}"></svc-dialog>`
-  }
-
-  #form({ projects, keep }: Shown): Template {
-    const refusal = this.#trial === null ? this.#problem : null
-    const isOfKeep = refusal instanceof Refused && refusal.field === 'keep'
-    return html`
-      <form class="form" @submit="${(event: Event) => void this.#try(event)}">
-        <p class="muted">
-          ${t('Older archives of successful deployments go, and with them the way back to those deployments; so do temporary files that nothing uses. Targets, records and outputs stay. What would go is shown first.')}
-        </p>
-        <div class="clean">
-          ${field({
-            form: 'clean', name: 'keep', label: t('Archives kept per project'), value: String(keep), isRequired: true,
-            error: isOfKeep ? errorWords(refusal) : undefined
-          })}
-          <div class="field">
-            <label for="clean-projectId">${t('Of')}</label>
-            <select id="clean-projectId" name="projectId">
-              <option value="">${t('Every project, and temporary files')}</option>
-              ${projects.map(({ id, name }) => html`<option value="${id}">${name}</option>`)}
-            </select>
-          </div>
-          <button disabled="${this.#isBusy}">${this.#isBusy ? t('Looking…') : t('Show what would go…')}</button>
+        <div class="card padded">
+          <svc-clean .calls="${this.#calls}" .keep="${shown.keep}" .projects="${shown.projects}"
+            @cleaned="${() => void this.#shown.load()}"></svc-clean>
         </div>
-        ${errorLine(refusal === null || isOfKeep ? null : errorWords(refusal))}
-      </form>`
+      </section>`
   }
 
-  #dialog({ result }: Trial, { projects }: Shown): Template {
-    const { removed, freedBytes } = result
-    const count = removed.archives.length + removed.temporaryFiles.length
-    if (count === 0) {
-      return html`
-        <div class="form">
-          <p>${t('Nothing would go: no more is kept than that.')}</p>
-          <div class="actions end">
-            <button type="button" autofocus="" @click="${() => this.#close()}">${t('Close')}</button>
-          </div>
-        </div>`
-    }
-    return html`
-      <form class="form" @submit="${(event: Event) => void this.#clean(event)}">
-        <div class="going">
-          <p>${t('{size} would come free. The way back to these deployments is lost for good:', { size: sizeWords(freedBytes) })}</p>
-          <ul class="number">${goingRows(removed, projects)}</ul>
-        </div>
-        ${errorLine(this.#problem === null ? null : errorWords(this.#problem))}
-        <div class="actions end">
-          <button type="button" @click="${() => this.#close()}">${t('Cancel')}</button>
-          <button class="danger primary" disabled="${this.#isBusy}">
-            ${this.#isBusy ? t('Deleting…') : t('Delete {count}', { count: countWords(count, 'file') })}
-          </button>
-        </div>
-      </form>`
-  }
-
-  async #try(event: Event): Promise<void> {
-    const { keep = '', projectId = '' } = submitted(event)
-    const request: CleanRequest = {
-      dryRun: true, keep: Number(keep), ...(projectId === '' ? {} : { projectId })
-    }
-    await this.#busy(async () => {
-      this.#trial = { request, result: await this.#calls.clean(request) }
-    })
-  }
-
-  async #clean(event: Event): Promise<void> {
-    event.preventDefault()
-    const request = this.#trial?.request
-    if (request === undefined) return
-    await this.#busy(async () => {
-      const { freedBytes } = await this.#calls.clean({ ...request, dryRun: false })
-      this.#trial = null
-      this.notify(t('{size} came free', { size: sizeWords(freedBytes) }))
-      await this.#shown.load()
-    })
-  }
-
-  async #busy(work: () => Promise<void>): Promise<void> {
-    this.#isBusy = true
-    this.#problem = null
-    this.update()
-    try {
-      await work()
-    } catch (error) {
-      this.#problem = error
-    }
-    this.#isBusy = false
-    this.update()
-  }
-
-  #close(): void {
-    this.#trial = null
-    this.#problem = null
+  #showAll(): void {
+    this.#areAllShown = true
     this.update()
   }
 }
@@ -263,24 +168,24 @@ function totals({ home, totals }: StorageUsage): Template {
     </div>`
 }
 
-function projectList({ usage, projects }: Shown): Template {
+function projectList({ usage, projects }: Shown, most: number): Template {
   if (usage.projects.length === 0) {
     return html`<div class="state"><p class="muted">${t('No projects yet: nothing is kept for any.')}</p></div>`
   }
   const names = new Map(projects.map(({ id, name }) => [id, name]))
-  const sorted = [...usage.projects].sort((a, b) => keptBytes(b) - keptBytes(a))
-  const most = Math.max(1, ...sorted.map(keptBytes))
+  const sorted = [...usage.projects].sort((a, b) => keptBytes(b) - keptBytes(a)).slice(0, most)
+  const largestBytes = Math.max(1, keptBytes(sorted[0] as ProjectUsage))
   return html`
     <div class="head" aria-hidden="true">
       <span>${t('Project')}</span><span></span><span>${t('Archives')}</span><span>${t('Size')}</span>
       <span>${t('Outputs')}</span><span>${t('Target')}</span>
     </div>
-    <ul class="number">${sorted.map(each => keyed(each.projectId, projectRow(each, names.get(each.projectId) ?? each.projectId, most)))}</ul>`
+    <ul class="number">${sorted.map(each => keyed(each.projectId, projectRow(each, names.get(each.projectId) ?? each.projectId, largestBytes)))}</ul>`
 }
 
 const keptBytes = ({ archiveBytes, logBytes }: ProjectUsage): number => archiveBytes + logBytes
 
-function projectRow(usage: ProjectUsage, name: string, most: number): Template {
+function projectRow(usage: ProjectUsage, name: string, largestBytes: number): Template {
   const { projectId, archiveCount, archiveBytes, logBytes, deployPathBytes } = usage
   const figures: Array<[label: string, value: string]> = [
     [t('Archives'), numberWords(archiveCount)],
@@ -292,7 +197,7 @@ function projectRow(usage: ProjectUsage, name: string, most: number): Template {
     <li>
       <a href="${`projects/${projectId}`}">
         <b class="cut" title="${name}">${name}</b>
-        <svc-meter label="${t('{size} kept', { size: sizeWords(keptBytes(usage)) })}" .whole="${most}"
+        <svc-meter label="${t('{size} kept', { size: sizeWords(keptBytes(usage)) })}" .whole="${largestBytes}"
           .parts="${[{ kind: 'first', value: archiveBytes }, { kind: 'second', value: logBytes }]}"></svc-meter>
         ${figures.map(([label, value]) => html`
           <span title="${value === '–' ? t('Missing, or too large to be counted in passing') : null}"><span class="label">${label} </span>${value}</span>`)}
@@ -300,28 +205,6 @@ function projectRow(usage: ProjectUsage, name: string, most: number): Template {
     </li>`
 }
 
-/** What goes, project by project, the largest part first. */
-function goingRows({ archives, temporaryFiles }: CleanResult['removed'], projects: Project[]): Template[] {
-  const names = new Map(projects.map(({ id, name }) => [id, name]))
-  const groups = new Map<string, { count: number; bytes: number }>()
-  for (const { projectId, bytes } of archives) {
-    const group = groups.get(projectId) ?? { count: 0, bytes: 0 }
-    groups.set(projectId, { count: group.count + 1, bytes: group.bytes + bytes })
-  }
-  const rows = [...groups].sort(([, a], [, b]) => b.bytes - a.bytes).map(([id, { count, bytes }]) => ({
-    what: names.get(id) ?? id, count: countWords(count, 'archive'), bytes
-  }))
-  const others = rows.splice(shownGoing)
-  if (others.length > 0) {
-    const bytes = others.reduce((sum, each) => sum + each.bytes, 0)
-    rows.push({ what: t('and of others'), count: countWords(others.length, 'project'), bytes })
-  }
-  if (temporaryFiles.length > 0) {
-    const bytes = temporaryFiles.reduce((sum, each) => sum + each.bytes, 0)
-    rows.push({ what: t('Temporary files'), count: countWords(temporaryFiles.length, 'file'), bytes })
-  }
-  return rows.map(({ what, count, bytes }) => html`
-    <li><span class="cut" title="${what}">${what}</span><span class="muted">${count}, ${sizeWords(bytes)}</span></li>`)
+export const elements = {
+  'svc-page-storage': StoragePage, 'svc-clean': SvcClean, 'svc-meter': SvcMeter, 'svc-dialog': SvcDialog
 }
-
-export const elements = { 'svc-page-storage': StoragePage, 'svc-meter': SvcMeter, 'svc-dialog': SvcDialog }

@@ -5,22 +5,19 @@ import { css } from '../dom/css.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { icon } from '../elements/icon.js'
+import { fullPercent, machineFacts, nearlyFullPercent } from '../elements/machine-facts.js'
 import { roomTabs } from '../elements/room-tabs.js'
 import { loaded, staleLine } from '../elements/states.js'
 import { addReading, elements as machineElements } from '../elements/svc-machine.js'
 import { SvcMeter } from '../elements/svc-meter.js'
-import type { MeterPart } from '../elements/svc-meter.js'
-import { exactWords, percentWords, sizeWords, spanWords } from '../elements/words.js'
+import { percentWords, sizeWords, spanWords } from '../elements/words.js'
 import { createAdminCalls } from '../server/admin-calls.js'
 import type { AdminCalls } from '../server/admin-calls.js'
 import type { Resource } from '../state/resource.js'
-import { countWords, t } from '../words/t.js'
+import { t } from '../words/t.js'
 import { Page } from './page.js'
 
 const refreshMs = 5000
-/** From here on a disk is full for the server's own health (§4.8), and before that it is time to say so. */
-const fullPercent = 95
-const nearlyFullPercent = 85
 
 /** Health and resources in full, and the applications of PM2. */
 export class SystemPage extends Page {
@@ -79,7 +76,7 @@ export class SystemPage extends Page {
     this.repeat(refreshMs, () => {
       void this.#health.load()
       void this.#reading.load()
-      if (this.#apps.value !== null) void this.#apps.load()
+      void this.#apps.load()
     })
   }
 
@@ -112,7 +109,7 @@ export class SystemPage extends Page {
             <svc-machine .readings="${[...this.context.readings]}"></svc-machine>`)}
         </div>
       </section>
-      ${this.#reading.value === undefined ? null : machine(this.#reading.value, health)}
+      ${this.#reading.value === undefined ? null : machineFacts(this.#reading.value, health)}
       <section class="section">
         <h2>${t('PM2 applications')}</h2>
         <div class="card">${loaded(this.#apps, 'the applications', apps)}</div>
@@ -175,90 +172,6 @@ function checks(health: HealthDetail): Template {
           <span class="what anywhere">${what}</span>
         </li>`)}
     </ul>`
-}
-
-interface Meter {
-  words: string
-  what: string
-  percent: number
-}
-
-function machine(reading: ResourceSnapshot, health: HealthDetail | undefined): Template {
-  return html`
-    <section class="section">
-      <h2>${t('Now')}</h2>
-      <div class="card meters">${metersOf(reading).map(meter)}</div>
-    </section>
-    <div class="facts">
-      <section class="section"><h2>${t('Host')}</h2><dl class="card">${hostFacts(reading).map(fact)}</dl></section>
-      <section class="section"><h2>${t('Process')}</h2><dl class="card">${processFacts(reading, health).map(fact)}</dl></section>
-    </div>`
-}
-
-function metersOf({ memory, disk, container }: ResourceSnapshot): Meter[] {
-  const meters: Meter[] = [
-    { words: t('Memory'), what: usedWords(memory.usedBytes, memory.totalBytes), percent: memory.percentUsed }
-  ]
-  if (disk.totalBytes !== null && disk.freeBytes !== null && disk.percentUsed !== null) {
-    // What root has reserved is neither used nor free, so the two do not add up to the whole.
-    const what = t('{free} free of {total}', { free: sizeWords(disk.freeBytes), total: sizeWords(disk.totalBytes) })
-    meters.push({ words: t('Disk of the data directory'), what, percent: disk.percentUsed })
-  }
-  if (container !== null && container.memoryLimitBytes !== null) {
-    const { memoryLimitBytes: totalBytes, memoryUsedBytes } = container
-    const usedBytes = memoryUsedBytes ?? 0
-    meters.push({ words: t('Memory of the container'), what: usedWords(usedBytes, totalBytes), percent: (usedBytes / totalBytes) * 100 })
-  }
-  return meters
-}
-
-function usedWords(usedBytes: number, totalBytes: number): string {
-  return t('{used} of {total}', { used: sizeWords(usedBytes), total: sizeWords(totalBytes) })
-}
-
-function meter({ words, what, percent }: Meter): Template {
-  const kind: MeterPart['kind'] = percent >= fullPercent ? 'failure' : percent >= nearlyFullPercent ? 'warning' : 'used'
-  return html`
-    <div>
-      <p class="number"><span>${words}</span><b>${percentWords(percent)}</b></p>
-      <svc-meter label="${`${words}: ${percentWords(percent)}`}" .parts="${[{ value: percent, kind }]}" .whole="${100}"></svc-meter>
-      <p class="number muted small">${what}</p>
-    </div>`
-}
-
-type Fact = readonly [name: string, value: string]
-
-function hostFacts({ host, container }: ResourceSnapshot): Fact[] {
-  const facts: Fact[] = [
-    [t('Name'), host.hostname],
-    [t('System'), `${host.platform} ${host.arch}`],
-    [t('Processor'), [host.cpuModel, countWords(host.cpuCount, 'core')].filter(Boolean).join(', ')],
-    [t('Load'), host.loadAvg.map(load => load.toFixed(2)).join('   ')],
-    [t('Up for'), spanWords(host.uptimeSec * 1000)]
-  ]
-  if (container !== null) {
-    const limits = [
-      container.cpuLimit === null ? null : countWords(container.cpuLimit, 'core'),
-      container.memoryLimitBytes === null ? null : sizeWords(container.memoryLimitBytes)
-    ]
-    facts.push([t('Limits of the container'), limits.filter(Boolean).join(', ')])
-  }
-  return facts
-}
-
-function processFacts({ process }: ResourceSnapshot, health: HealthDetail | undefined): Fact[] {
-  return [
-    [t('Version of svc'), health?.version ?? '–'],
-    [t('Runtime'), `${process.runtime} ${process.runtimeVersion}`],
-    [t('Process'), String(process.pid)],
-    [t('Up for'), spanWords(process.uptimeSec * 1000)],
-    [t('Memory'), t('{size}, {heap} of it objects', { size: sizeWords(process.memoryRssBytes), heap: sizeWords(process.memoryHeapUsedBytes) })],
-    [t('Server time'), health === undefined ? '–' : exactWords(health.serverTime)]
-  ]
-}
-
-function fact([name, value]: Fact): Template {
-  return html`<div><dt>${name}</dt><dd class="number anywhere">${value}</dd></div>`
 }
 
 function apps(list: Pm2App[] | null): Template {

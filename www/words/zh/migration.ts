@@ -14,6 +14,7 @@ export const words: Words = {
 
   'All of them': '全部',
   'Only some': '仅部分',
+  'Find projects': '查找项目',
   'Only these: {count}': '仅这些：{count}',
   'With them': '同时包含',
   'What was deployed last, as an archive': '最近一次部署的内容（压缩包）',

@@ -22,7 +22,8 @@ export const words: Words = {
   'Older archives of successful deployments go, and with them the way back to those deployments; so do temporary files that nothing uses. Targets, records and outputs stay. What would go is shown first.':
     '会删除成功部署的旧压缩包（之后无法再回滚到这些部署）以及无用的临时文件。目标目录、记录和输出都会保留。会先显示将删除的内容。',
   'Archives kept per project': '每个项目保留的压缩包数',
-  'Of': '范围',
+  'Scope': '范围',
+  'Show all {count}': '显示全部 {count}',
   'Every project, and temporary files': '所有项目及临时文件',
   'Looking…': '正在查看…',
   'Show what would go…': '查看将删除的内容…',

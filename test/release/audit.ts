@@ -1,0 +1,13 @@
+import { sizeWords } from '../../www/elements/words.js'
+import { auditedPackages, installedPackage } from './dependencies.js'
+
+/* `make audit`: every package that a running svc may load, what it is, and what it may touch. */
+
+for (const { name, version, licence, integrity, isOptional, neededBy, installScripts, touches } of auditedPackages()) {
+  const installed = installedPackage(name)
+  console.log(`${name} ${version}  ${licence}${isOptional ? ', optional' : ''}, for ${neededBy}`)
+  console.log(`  ${integrity}`)
+  console.log(`  ${installed === null ? 'not installed here' : `${installed.files} files, ${sizeWords(installed.bytes)}`}`)
+  console.log(`  runs when installed: ${installScripts.length === 0 ? 'nothing' : installScripts.join('; ')}`)
+  console.log(`  ${touches}\n`)
+}

@@ -1,0 +1,101 @@
+import { execFileSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { makeBundles } from './bundle.js'
+import { lockedPackages } from './dependencies.js'
+
+// Outside the checkout: below it, Node would find the packages of the checkout where a bundle has none.
+const directory = mkdtempSync(join(tmpdir(), 'svc-bundle-'))
+t.teardown(() => rmSync(directory, { recursive: true, force: true }))
+const made = makeBundles(join(directory, 'made'))
+const [whole, client] = made as [{ path: string; bytes: number }, { path: string; bytes: number }]
+const run = (program: string, ...words: string[]): string => execFileSync(program, words, { encoding: 'utf8' })
+
+function unpack(path: string): string {
+  const to = join(directory, 'unpacked')
+  mkdirSync(to, { recursive: true })
+  run('tar', 'xzf', path, '-C', to)
+  return join(to, run('tar', 'tzf', path).split('/')[0] as string)
+}
+const server = unpack(whole.path)
+const clientOnly = unpack(client.path)
+
+t.test('one commit gives the same bytes twice', async t => {
+  const again = makeBundles(join(directory, 'again'))
+  for (const [index, { path }] of made.entries()) {
+    t.ok(readFileSync(path).equals(readFileSync(again[index]?.path as string)), path)
+  }
+})
+
+t.test('the bundles stay small, and their sums hold', async t => {
+  t.ok(whole.bytes < 4 * 1024 * 1024, `svc: ${whole.bytes} bytes`)
+  t.ok(client.bytes < 250 * 1024, `client: ${client.bytes} bytes`)
+  for (const bundle of [server, clientOnly]) {
+    execFileSync('sha256sum', ['--quiet', '--check', '--strict', 'SHA256SUMS'], { cwd: bundle })
+  }
+  execFileSync('sha256sum', ['--quiet', '--check', '--strict', 'SHA256SUMS'], { cwd: join(directory, 'made') })
+})
+
+t.test('nothing of the tests, the sources or this machine is in them', async t => {
+  const paths = run('tar', 'tzf', whole.path).trim().split('\n').concat(run('tar', 'tzf', client.path).trim().split('\n'))
+  for (const path of paths) t.notMatch(path, /\.(ts|map)$|\/test\/|\.test\.js$/)
+  const home = fileURLToPath(new URL('../../../', import.meta.url))
+  t.throws(() => execFileSync('grep', ['-rlF', home, server, clientOnly]), 'no path of this machine')
+})
+
+t.test('the bill of materials names each package, and who needs it', async t => {
+  const bill = JSON.parse(readFileSync(join(server, 'sbom.cdx.json'), 'utf8'))
+  t.match(bill, { bomFormat: 'CycloneDX', specVersion: '1.5', serialNumber: /^urn:uuid:[0-9a-f-]{36}$/ })
+  t.same(bill.components.map((each: { name: string }) => each.name).sort(), [...lockedPackages().keys()].filter(name =>
+    existsSync(join(server, 'node_modules', name))).sort())
+  for (const { hashes, purl } of bill.components) t.match(hashes[0], { alg: 'SHA-512', content: /^[0-9a-f]{128}$/ }, purl)
+  t.same(bill.dependencies.find((each: { ref: string }) => each.ref.startsWith('pkg:npm/yauzl'))?.dependsOn, ['pkg:npm/pend@1.2.0'])
+  const small = JSON.parse(readFileSync(join(clientOnly, 'sbom.cdx.json'), 'utf8'))
+  t.same(small.components.map((each: { name: string }) => each.name), ['buffer-crc32', 'yazl'])
+})
+
+t.test('the client says what it is not, and lists what it can', async t => {
+  const help = run(process.execPath, join(clientOnly, 'bin/svc.js'), '--help')
+  t.match(help, /^  push /m)
+  t.notMatch(help, /^  serve /m)
+  const refused = t.throws(() => execFileSync(process.execPath, [join(clientOnly, 'bin/svc.js'), 'serve'], { stdio: 'pipe' })) as unknown
+  t.match(String((refused as { stderr?: Buffer } | false) && (refused as { stderr: Buffer }).stderr), /not part of the client: install svc itself/)
+})
+
+t.test('npm installs the bundle without a registry', async t => {
+  const prefix = join(directory, 'prefix')
+  const nowhere = ['--registry', 'http://127.0.0.1:9/', '--fetch-retries', '0', '--no-audit', '--no-fund', '--cache', join(directory, 'cache')]
+  execFileSync('npm', ['install', '--global', '--prefix', prefix, ...nowhere, whole.path], { stdio: 'pipe' })
+  t.match(run(join(prefix, 'bin/svc'), '--version'), /^\d+\.\d+\.\d+\n$/)
+  t.ok(existsSync(join(prefix, 'lib/node_modules/svc/node_modules/sql.js/dist/sql-wasm.wasm')))
+})
+
+/** Why there can be no namespaces here; false: there can. */
+function cannotIsolate(): string | false {
+  try {
+    execFileSync('unshare', ['--net', '--mount', 'ip', 'link', 'set', 'lo', 'up'], { stdio: 'pipe' })
+    return false
+  } catch (error) {
+    return `no namespaces of our own, or no "ip": ${String((error as { stderr?: Buffer }).stderr ?? error).trim()}`
+  }
+}
+
+t.test('without any network: served from the bundle, pushed and rolled back from a bare root by nobody', { skip: cannotIsolate() }, async t => {
+  const program = fileURLToPath(new URL('./offline.js', import.meta.url))
+  const work = join(directory, 'work')
+  mkdirSync(work)
+  // A client's own copy: its root is mounted read-only.
+  cpSync(clientOnly, join(directory, 'client'), { recursive: true })
+  const seen = JSON.parse(run('/usr/bin/env', '-u', 'NODE_OPTIONS', 'unshare', '--net', '--mount', process.execPath, program,
+    server, join(directory, 'client'), work))
+  t.match(seen.version, /^\d+\.\d+\.\d+$/, 'not "dev"')
+  for (const pushed of seen.pushed) t.match(pushed, /success/i)
+  t.equal(seen.second, 'two')
+  t.match(seen.rolledBack, /success/i)
+  t.equal(seen.now, 'one')
+  t.match(JSON.parse(seen.listed), [{ name: 'offline' }])
+  t.ok(seen.isPanel)
+})

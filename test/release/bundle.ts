@@ -1,0 +1,159 @@
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { bundledCommands, clientModules } from './client-modules.js'
+import { auditedPackages, top } from './dependencies.js'
+import { sbom } from './sbom.js'
+import { tarball } from './tar.js'
+import type { TarEntry } from './tar.js'
+
+/*
+ * `make dist`: what is carried to a machine without internet. `svc-<version>.tgz` is a complete installation, the client's
+ * is what a container needs to push. One commit gives the same bytes each time: paths in order, one owner, the time of
+ * the commit.
+ */
+
+interface Description {
+  name: string
+  version: string
+  description: string
+  license: string
+  type: string
+  bin: Record<string, string>
+  engines: Record<string, string>
+  dependencies: Record<string, string>
+  optionalDependencies: Record<string, string>
+}
+
+/** Of each package the files that are loaded, its description and its licence. */
+const kept: Record<string, RegExp> = {
+  yauzl: /^(index|fd-slicer|crc32)\.js$/,
+  pend: /^index\.js$/,
+  yazl: /^index\.js$/,
+  'buffer-crc32': /^dist\/index\.cjs$/,
+  'sql.js': /^dist\/sql-wasm\.(js|wasm)$/,
+  // Its sources too, so that it can be compiled where there is no binary for the machine.
+  'node-pty': /^(lib\/(?!.*\.test\.js).*\.js|build\/Release\/(pty\.node|spawn-helper)|src\/unix\/.*|binding\.gyp|scripts\/(prebuild|post-install)\.js)$/,
+  'node-addon-api': /^(.*\.(h|gyp|gypi)|index\.js)$/
+}
+const always = /^(package\.json|LICENSE(\.md)?)$/
+
+const read = (path: string, from = top): TarEntry => ({
+  path,
+  content: readFileSync(join(from, path)),
+  isExecutable: (statSync(join(from, path)).mode & 0o111) !== 0
+})
+
+function filesBelow(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, encoding: 'utf8' })
+    .filter(path => statSync(join(directory, path)).isFile())
+    .map(path => path.replaceAll('\\', '/'))
+}
+
+/** The package's files, below `node_modules`. What is compiled already needs no compiling: its script goes. */
+function packageEntries(name: string): TarEntry[] {
+  const directory = join(top, 'node_modules', name)
+  const pattern = kept[name]
+  if (pattern === undefined) throw new Error(`test/release/bundle.ts does not say which files of ${name} are loaded`)
+  if (!existsSync(directory)) return []
+  const entries = filesBelow(directory)
+    .filter(path => always.test(path) || pattern.test(path))
+    .map(path => read(path, directory))
+  const isCompiled = entries.some(({ path }) => path.endsWith('.node'))
+  return entries.map(entry => {
+    const content = entry.path === 'package.json' && isCompiled ? withoutScripts(entry.content) : entry.content
+    return { ...entry, path: `node_modules/${name}/${entry.path}`, content }
+  })
+}
+
+function withoutScripts(content: Buffer): Buffer {
+  const { scripts: _, ...rest } = JSON.parse(content.toString()) as { scripts: unknown }
+  // npm compiles by itself what has a binding.gyp, unless it is told otherwise.
+  return json({ ...rest, gypfile: false })
+}
+
+const json = (value: unknown): Buffer => Buffer.from(`${JSON.stringify(value, null, 2)}\n`)
+
+const description = JSON.parse(readFileSync(join(top, 'package.json'), 'utf8')) as Description
+const { version } = description
+
+/** npm installs the packages that are inside, and asks no registry for them. */
+function bundledDescription(name: string, packages: string[]): Buffer {
+  const { description: words, license, type, bin, engines, dependencies, optionalDependencies } = description
+  const inside = (all: Record<string, string>): Record<string, string> =>
+    Object.fromEntries(Object.entries(all).filter(([name]) => packages.includes(name)))
+  return json({
+    name, version, description: words, license, type, bin, engines,
+    dependencies: inside(dependencies), optionalDependencies: inside(optionalDependencies), bundleDependencies: packages
+  })
+}
+
+interface Bundle {
+  name: string
+  modules: string[]
+  documents: string[]
+  packages: string[]
+}
+
+function pack({ name, modules, documents, packages }: Bundle, madeAtSeconds: number): Buffer {
+  const found = packages.map(packageName => ({ packageName, entries: packageEntries(packageName) }))
+  const present = found.filter(({ entries }) => entries.length > 0).map(({ packageName }) => packageName)
+  const entries = [
+    ...[...modules, ...documents].map(path => read(path)),
+    ...found.flatMap(({ entries }) => entries),
+    { path: 'package.json', content: bundledDescription(name, present), isExecutable: false }
+  ]
+  const audited = auditedPackages().filter(({ name }) => present.includes(name))
+  entries.push({ path: 'sbom.cdx.json', content: json(sbom({ name, version, madeAtSeconds, packages: audited })), isExecutable: false })
+  entries.push({ path: 'SHA256SUMS', content: Buffer.from(sums(entries)), isExecutable: false })
+  return tarball(entries.map(entry => ({ ...entry, path: `${name}-${version}/${entry.path}` })), madeAtSeconds)
+}
+
+/** As `sha256sum --check` reads it. */
+function sums(entries: ReadonlyArray<{ path: string; content: Buffer }>): string {
+  const sorted = [...entries].sort((a, b) => (a.path < b.path ? -1 : 1))
+  return sorted.map(({ path, content }) => `${createHash('sha256').update(content).digest('hex')}  ${path}\n`).join('')
+}
+
+/** The time of the commit, or SOURCE_DATE_EPOCH; where neither is known, the first second of zip and tar alike. */
+function commitSeconds(): number {
+  const given = process.env['SOURCE_DATE_EPOCH']
+  if (given !== undefined) return Number(given)
+  try {
+    return Number(execFileSync('git', ['log', '-1', '--format=%ct'], { cwd: top, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }))
+  } catch {
+    return 315_532_800
+  }
+}
+
+/** Writes both archives and their sums into a directory; answers their paths and sizes. */
+export function makeBundles(directory: string): Array<{ path: string; bytes: number }> {
+  const madeAtSeconds = commitSeconds()
+  const compiled = [...filesBelow(join(top, 'dist/lib')).map(path => `dist/lib/${path}`),
+    ...filesBelow(join(top, 'dist/www')).map(path => `dist/www/${path}`)].filter(path => !/\.(d\.ts|map|tsbuildinfo)$/.test(path))
+  const whole: Bundle = {
+    name: 'svc',
+    modules: ['bin/svc.js', ...compiled],
+    documents: ['README.md', 'CHANGELOG.md', 'LICENSE'],
+    packages: Object.keys(kept)
+  }
+  const client: Bundle = {
+    name: 'svc-client',
+    modules: ['bin/svc.js', ...clientModules(join(top, 'dist/lib'), bundledCommands).map(path => `dist/lib/${path}`)],
+    documents: ['LICENSE'],
+    packages: ['yazl', 'buffer-crc32']
+  }
+  mkdirSync(directory, { recursive: true })
+  const made = [whole, client].map(bundle => ({ path: `${bundle.name}-${version}.tgz`, content: pack(bundle, madeAtSeconds) }))
+  for (const { path, content } of made) writeFileSync(join(directory, path), content)
+  writeFileSync(join(directory, 'SHA256SUMS'), sums(made))
+  return made.map(({ path, content }) => ({ path: join(directory, path), bytes: content.length }))
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  for (const { path, bytes } of makeBundles(process.argv[2] ?? join(top, 'dist'))) {
+    console.log(`${path}  ${(bytes / 1024 / 1024).toFixed(2)} MB`)
+  }
+}

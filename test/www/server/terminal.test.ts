@@ -1,0 +1,217 @@
+import t from 'tap'
+import type { TerminalInput, TerminalMessage } from '../../../lib/model/terminal.js'
+import { Refused } from '../../../www/server/client.js'
+import { openTerminal } from '../../../www/server/terminal.js'
+import type { TerminalLink, TerminalLinkNeeds, TerminalSocket } from '../../../www/server/terminal.js'
+
+/** The other side of one socket. */
+interface Peer {
+  query: URLSearchParams
+  heard: TerminalInput[]
+  isClosed: boolean
+  say(message: TerminalMessage): void
+  /** The connection breaks. */
+  drop(): void
+}
+
+interface Stage {
+  link: TerminalLink
+  peers: Peer[]
+  /** What was written, and for each piece the call that says it was drawn. */
+  text: string
+  drawn: Array<() => void>
+  gaps: number
+}
+
+const ready = (offset: number, fields: object = {}): TerminalMessage =>
+  ({ type: 'ready', sessionId: 'term_1', pid: 1, shell: '/bin/sh', cwd: '/', projectId: null, cols: 80, rows: 24, offset, ...fields })
+
+function stage(t: { teardown(work: () => void): void }, options: Partial<TerminalLinkNeeds> & { available?: boolean } = {}): Stage {
+  const stage = { peers: [] as Peer[], text: '', drawn: [] as Array<() => void>, gaps: 0 } as Stage
+  const ask = async (_method: string, path: string): Promise<unknown> =>
+    path === 'api/tickets' ? { ticket: `ticket-${stage.peers.length}` } : { available: options.available ?? true, reason: 'It is off.' }
+  stage.link = openTerminal({
+    client: { address: path => `https://host.test/base/${path}`, ask: ask as TerminalLinkNeeds['client']['ask'] },
+    projectId: null,
+    size: { columns: 80, rows: 24 },
+    onData: (text, drawn) => {
+      stage.text += text
+      stage.drawn.push(drawn)
+    },
+    onGap: () => stage.gaps++,
+    onState: () => {},
+    openSocket: address => socketTo(address, stage.peers),
+    ...options
+  })
+  t.teardown(() => stage.link.close())
+  return stage
+}
+
+function socketTo(address: string, peers: Peer[]): TerminalSocket {
+  const url = new URL(address)
+  const socket = { readyState: 1, onopen: null, onmessage: null, onclose: null } as unknown as TerminalSocket
+  const peer: Peer = {
+    query: url.searchParams,
+    heard: [],
+    isClosed: false,
+    say: message => socket.onmessage?.call(socket as never, { data: JSON.stringify(message) } as never),
+    drop: () => socket.onclose?.call(socket as never, {} as never)
+  }
+  Object.assign(socket, {
+    send: (text: string) => peer.heard.push(JSON.parse(text)),
+    close: () => {
+      peer.isClosed = true
+    }
+  })
+  peer.query.set('address', `${url.protocol}//${url.host}${url.pathname}`)
+  peers.push(peer)
+  return socket
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise(resolve => setTimeout(resolve, 2))
+}
+
+async function peer(stage: Stage, number: number): Promise<Peer> {
+  await until(() => stage.peers.length > number)
+  return stage.peers[number] as Peer
+}
+
+const acks = ({ heard }: Peer): number[] => heard.flatMap(message => (message.type === 'ack' ? [message.bytes] : []))
+
+t.test('a session begins below the base, with a ticket, a size and a project', async t => {
+  const one = stage(t, { projectId: 'proj_1', size: { columns: 100, rows: 30 } })
+  const { query } = await peer(one, 0)
+  t.same(Object.fromEntries(query), {
+    address: 'wss://host.test/base/api/terminal/ws', ticket: 'ticket-0', cols: '100', rows: '30', projectId: 'proj_1'
+  })
+  t.equal(one.link.state, 'connecting')
+})
+
+t.test('keys go out in pieces; what is typed before the shell is there waits for it', async t => {
+  const one = stage(t)
+  const first = await peer(one, 0)
+  one.link.send('early')
+  first.say(ready(0))
+  one.link.send('ls\r')
+  one.link.send('x'.repeat(150_000))
+  one.link.resize(100, 30)
+  one.link.resize(100, 30)
+  const inputs = first.heard.flatMap(message => (message.type === 'input' ? [message.data.length] : []))
+  t.same(inputs, [5, 3, 65_536, 65_536, 18_928])
+  t.same(first.heard.filter(({ type }) => type === 'resize'), [{ type: 'resize', cols: 100, rows: 30 }])
+})
+
+t.test('bytes are acknowledged when they have been drawn, not before', async t => {
+  const one = stage(t)
+  const first = await peer(one, 0)
+  first.say(ready(0))
+  first.say({ type: 'data', data: '部署' })
+  first.say({ type: 'data', data: 'x'.repeat(65_536) })
+  t.same(acks(first), [])
+  one.drawn[0]?.()
+  await until(() => acks(first).length === 1)
+  t.same(acks(first), [6], 'a little one after a pause')
+  one.drawn[1]?.()
+  t.same(acks(first), [6, 65_542], 'much of it at once')
+})
+
+t.test('a further socket goes on where the last one broke', async t => {
+  const one = stage(t)
+  const first = await peer(one, 0)
+  first.say(ready(0))
+  first.say({ type: 'data', data: 'é1' })
+  first.drop()
+  const second = await peer(one, 1)
+  t.equal(one.link.state, 'lost')
+  one.link.send('nobody hears this')
+  t.match(Object.fromEntries(second.query), { sessionId: 'term_1', from: '3', ticket: 'ticket-1' })
+  one.link.resize(90, 20)
+  one.drawn[0]?.()
+  second.say(ready(3))
+  t.same(acks(second), [3], 'what was drawn in between is acknowledged')
+  t.match(second.heard, [{ type: 'ack' }, { type: 'resize', cols: 90, rows: 20 }], 'and the size told')
+  second.say({ type: 'data', data: '2' })
+  t.equal(one.text, 'é12')
+  t.equal(one.gaps, 0)
+  t.notOk(first.isClosed, 'no close frame, which would have ended the shell')
+})
+
+t.test('output that was lost in between is told of', async t => {
+  const one = stage(t)
+  const first = await peer(one, 0)
+  first.say(ready(0))
+  first.say({ type: 'data', data: 'abc' })
+  first.drop()
+  const second = await peer(one, 1)
+  second.say(ready(1000))
+  t.equal(one.gaps, 1)
+  second.say({ type: 'data', data: 'd' })
+  one.drawn[1]?.()
+  await until(() => acks(second).length === 2)
+  t.same(acks(second), [1000, 1001])
+})
+
+t.test('silence: the server is asked, and given up without a close frame', async t => {
+  const one = stage(t, { timing: { checkMs: 5, silenceMs: 20, answerMs: 20 } })
+  const first = await peer(one, 0)
+  first.say(ready(0))
+  await until(() => first.heard.some(({ type }) => type === 'ping'))
+  const second = await peer(one, 1)
+  t.notOk(first.isClosed)
+  second.say(ready(0))
+  t.equal(one.link.state, 'open')
+})
+
+for (const [what, message, end] of [
+  ['the shell ends', { type: 'exit', exitCode: 3, signal: null }, { kind: 'exited', exitCode: 3, signal: null }],
+  ['the session is gone', { type: 'error', reason: 'session_not_found', message: 'Gone.' }, { kind: 'closed', reason: 'session_not_found', message: 'Gone.' }]
+] as Array<[string, TerminalMessage, object]>) {
+  t.test(`${what}: the end, and no further socket`, async t => {
+    const one = stage(t)
+    const first = await peer(one, 0)
+    first.say(ready(0))
+    first.say({ type: 'error', reason: 'invalid_message', message: 'Not an end.' })
+    t.equal(one.link.state, 'open')
+    first.say(message)
+    first.drop()
+    t.equal(one.link.state, 'ended')
+    t.same(one.link.end, end)
+    await new Promise(resolve => setTimeout(resolve, 20))
+    t.equal(one.peers.length, 1)
+  })
+}
+
+t.test('closing ends the shell', async t => {
+  const one = stage(t)
+  const first = await peer(one, 0)
+  first.say(ready(0))
+  one.link.close()
+  t.ok(first.isClosed)
+})
+
+t.test('a server that has none says why', async t => {
+  const one = stage(t, { available: false })
+  ;(await peer(one, 0)).drop()
+  await until(() => one.link.state === 'ended')
+  t.match(one.link.end, { kind: 'closed', reason: 'refused', message: 'It is off.' })
+})
+
+t.test('a ticket that is refused is the end', async t => {
+  const refused = new Refused(403, { error: 'Not from here.' }, null)
+  const one = stage(t, { client: { address: path => path, ask: () => Promise.reject(refused) } })
+  await until(() => one.link.state === 'ended')
+  t.match(one.link.end, { kind: 'closed', reason: 'refused', message: 'Not from here.' })
+})
+
+t.test('a proxy that lets no socket through is noticed', async t => {
+  const one = stage(t)
+  ;(await peer(one, 0)).drop()
+  ;(await peer(one, 1)).drop()
+  await until(() => one.link.isBlocked)
+  t.equal(one.link.state, 'lost')
+  const third = await peer(one, 2)
+  third.say(ready(0))
+  t.notOk(one.link.isBlocked)
+  t.equal(one.link.state, 'open')
+})

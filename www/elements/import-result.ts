@@ -1,0 +1,53 @@
+import type { ImportResult } from '../../lib/model/transfer.js'
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { numberWords, t } from '../words/t.js'
+import { icon } from './icon.js'
+import { partsOf } from './import-parts.js'
+import type { ImportPart } from './import-parts.js'
+
+/** Of one part; the others are counted. */
+const shownIds = 200
+
+/** What an import did, or would do: a row for each part of the package, then what else is to be said. */
+export function importResult(result: ImportResult, isDone: boolean): Template {
+  return html`
+    <table class="number">
+      <thead>
+        <tr>
+          <th scope="col">${t('Part')}</th>
+          <th scope="col">${isDone ? t('Created') : t('To create')}</th>
+          <th scope="col">${isDone ? t('Replaced') : t('To replace')}</th>
+          <th scope="col">${isDone ? t('Left alone') : t('To leave alone')}</th>
+        </tr>
+      </thead>
+      <tbody>${partsOf(result).map(partRow)}</tbody>
+    </table>
+    ${notesOf(result)}`
+}
+
+function partRow({ words, created, replaced, skipped }: ImportPart): Template {
+  const cell = (ids: string[], kind: string): Template =>
+    html`<td class="${ids.length === 0 ? 'none' : kind}">${ids.length === 0 ? '–' : numberWords(ids.length)}</td>`
+  const ids = [...created, ...replaced, ...skipped]
+  return html`
+    <tr>
+      <td>
+        <details>
+          <summary>${t(words)}</summary>
+          <code>${ids.slice(0, shownIds).join('\n')}${ids.length > shownIds ? `\n+ ${numberWords(ids.length - shownIds)}` : ''}</code>
+        </details>
+      </td>
+      ${cell(created, 'created')}${cell(replaced, 'replaced')}${cell(skipped, 'skipped')}
+    </tr>`
+}
+
+function notesOf({ artifacts, notes }: ImportResult): Template | null {
+  if (artifacts.failed.length + notes.length === 0) return null
+  return html`
+    <ul class="notes">
+      ${artifacts.failed.map(({ id, error }) => html`
+        <li class="failed">${icon('failed')}<span class="anywhere">${t('The archive of {id} is not in place: {error}', { id, error })}</span></li>`)}
+      ${notes.map(note => html`<li>${icon('warning')}<span class="anywhere">${note}</span></li>`)}
+    </ul>`
+}

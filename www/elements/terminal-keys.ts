@@ -1,0 +1,111 @@
+import { bytesOfKey } from '../terminal/keys.js'
+import type { Modes } from '../terminal/modes.js'
+import { bytesOfPaste } from '../terminal/paste.js'
+
+/** What keys ask of the terminal itself. */
+export type KeyCommand =
+  | 'copy' | 'mark-all' | 'find' | 'leave' | 'page-up' | 'page-down' | 'line-up' | 'line-down' | 'top' | 'bottom'
+
+export interface TerminalKeysNeeds {
+  /** The hidden field that has the focus: input methods, dead keys and phones write into it. */
+  field: HTMLTextAreaElement
+  modes: () => Readonly<Modes>
+  /** Bytes for the program. */
+  onInput: (bytes: string) => void
+  onCommand: (command: KeyCommand) => void
+  signal: AbortSignal
+}
+
+/** Keys of ours, which no program gets: with Control and Shift, and with Shift alone. */
+const withControlShift: Readonly<Record<string, KeyCommand>> = {
+  A: 'mark-all', C: 'copy', F: 'find', ArrowUp: 'line-up', ArrowDown: 'line-down'
+}
+const withShift: Readonly<Record<string, KeyCommand>> = {
+  PageUp: 'page-up', PageDown: 'page-down', Home: 'top', End: 'bottom'
+}
+
+/** Turns what is typed, composed and pasted into bytes. */
+export function listenToKeys({ field, modes, onInput, onCommand, signal }: TerminalKeysNeeds): void {
+  let isComposing = false
+  const listen = <K extends keyof HTMLElementEventMap>(type: K, listener: (event: HTMLElementEventMap[K]) => void): void =>
+    field.addEventListener(type, listener, { signal })
+  const take = (): void => {
+    const text = field.value
+    field.value = ''
+    if (text !== '') onInput(text.replaceAll('\n', '\r'))
+  }
+
+  /** Under an input method's text the field is seen, with nothing in it but that text. */
+  const compose = (now: boolean): void => {
+    isComposing = now
+    field.classList.toggle('composing', now)
+  }
+
+  listen('keydown', event => {
+    // What the browser's menu was to copy (svc-terminal.ts) is not typed.
+    if (field.classList.contains('menu')) {
+      field.classList.remove('menu')
+      field.value = ''
+    }
+    // 229: an input method has the key.
+    if (isComposing || event.isComposing || event.keyCode === 229) return
+    const command = commandOf(event)
+    if (command !== null) {
+      claim(event)
+      onCommand(command)
+      return
+    }
+    // The browser pastes for Ctrl-Shift-V and Shift-Insert, and its paste event brings the text.
+    if (event.ctrlKey && event.shiftKey && event.code === 'KeyV') return event.stopPropagation()
+    if (event.shiftKey && event.key === 'Insert') return
+    const bytes = bytesOfKey(
+      {
+        key: event.key,
+        isShift: event.shiftKey,
+        isAlt: event.altKey,
+        isControl: event.ctrlKey,
+        isMeta: event.metaKey,
+        isAltGraph: event.getModifierState('AltGraph'),
+        isKeypad: event.location === KeyboardEvent.DOM_KEY_LOCATION_NUMPAD,
+        isNumLocked: event.getModifierState('NumLock')
+      },
+      modes()
+    )
+    if (bytes === null) return
+    claim(event)
+    onInput(bytes)
+  })
+  listen('beforeinput', event => {
+    // A phone's keys come without a name; in an empty field there is nothing for them to delete.
+    if (isComposing || event.inputType !== 'deleteContentBackward' || field.value !== '') return
+    event.preventDefault()
+    onInput('\x7f')
+  })
+  listen('input', () => {
+    if (!isComposing) take()
+  })
+  listen('compositionstart', () => compose(true))
+  listen('compositionend', () => {
+    compose(false)
+    take()
+  })
+  listen('paste', event => {
+    event.preventDefault()
+    const text = event.clipboardData?.getData('text/plain') ?? ''
+    if (text !== '') onInput(bytesOfPaste(text, modes()))
+  })
+}
+
+/** The key is ours, and no shortcut of the page or the browser. */
+function claim(event: KeyboardEvent): void {
+  event.preventDefault()
+  event.stopPropagation()
+}
+
+function commandOf({ key, ctrlKey, shiftKey, altKey, metaKey }: KeyboardEvent): KeyCommand | null {
+  if (altKey || metaKey) return null
+  if (ctrlKey && key === 'F6') return 'leave'
+  if (!shiftKey) return null
+  const name = key.length === 1 ? key.toUpperCase() : key
+  return (ctrlKey ? withControlShift : withShift)[name] ?? null
+}

@@ -1,0 +1,104 @@
+import { blank, cellWords, splitWide } from './cells.js'
+import type { Line } from './cells.js'
+import { eraseBackground, lineAt, scrollDown, scrollLine } from './screen.js'
+import type { Screen } from './screen.js'
+
+/*
+ * Erasing, inserting and deleting (VT220 and ECMA-48). Erased cells take the pen's background colour.
+ *
+ * Difference from xterm: while the next character is going to wrap, the cursor counts as behind the last column, so that
+ * "erase to the end of the line" spares the character there (as tmux has it). top writes full lines and then does that.
+ */
+
+/** The column from which on something is erased, inserted or deleted. */
+const startColumn = ({ x, isWrapPending }: Screen): number => (isWrapPending ? x + 1 : x)
+
+/** Empties columns of a row, and both halves of what it cuts. A line that loses its end no longer goes on in the next. */
+function eraseColumns(screen: Screen, row: number, from: number, to: number): void {
+  if (from >= to) return
+  const line = lineAt(screen, row)
+  splitWide(line, from)
+  splitWide(line, to)
+  blank(line, from, to, eraseBackground(screen))
+  if (to === screen.columns) line.isWrapped = false
+}
+
+/** EL: 0 from the cursor on, 1 up to it, 2 the whole line. */
+export function eraseInLine(screen: Screen, what: number): void {
+  const { x, y, columns } = screen
+  if (what > 2) return
+  eraseColumns(screen, y, what === 0 ? startColumn(screen) : 0, what === 1 ? x + 1 : columns)
+}
+
+/** ED: 0 from the cursor on, 1 up to it, 2 the whole screen, 3 what has left it. */
+export function eraseInDisplay(screen: Screen, what: number): void {
+  const { y, rows, columns, history } = screen
+  if (what === 3) return history.clear()
+  if (what > 2) return
+  if (what !== 2) eraseInLine(screen, what)
+  const first = what === 0 ? y + 1 : 0
+  const last = what === 1 ? y : rows
+  for (let row = first; row < last; row++) eraseColumns(screen, row, 0, columns)
+}
+
+/** ECH: empties cells from the cursor on. */
+export function eraseCharacters(screen: Screen, count: number): void {
+  const { y, columns } = screen
+  const from = startColumn(screen)
+  eraseColumns(screen, y, from, Math.min(columns, from + count))
+}
+
+/** ICH: pushes what is at the cursor to the right. */
+export function insertCharacters(screen: Screen, count: number): void {
+  const { y, columns } = screen
+  const x = startColumn(screen)
+  const line = lineAt(screen, y)
+  const moved = Math.min(count, columns - x)
+  splitWide(line, x)
+  splitWide(line, columns - moved)
+  line.cells.copyWithin((x + moved) * cellWords, x * cellWords, (columns - moved) * cellWords)
+  eraseColumns(screen, y, x, x + moved)
+}
+
+/** DCH: pulls what is right of the cursor over it. */
+export function deleteCharacters(screen: Screen, count: number): void {
+  const { y, columns } = screen
+  const x = startColumn(screen)
+  const line = lineAt(screen, y)
+  const moved = Math.min(count, columns - x)
+  splitWide(line, x)
+  splitWide(line, x + moved)
+  line.cells.copyWithin(x * cellWords, (x + moved) * cellWords)
+  eraseColumns(screen, y, columns - moved, columns)
+}
+
+const isInRegion = ({ y, top, bottom }: Screen): boolean => y >= top && y <= bottom
+
+/** IL: pushes the cursor's line and those below it down, within the region. */
+export function insertLines(screen: Screen, count: number): void {
+  if (!isInRegion(screen)) return
+  scrollDown(screen, screen.y, count)
+  screen.x = 0
+  screen.isWrapPending = false
+}
+
+/** DL: removes lines from the cursor's on, within the region. */
+export function deleteLines(screen: Screen, count: number): void {
+  if (!isInRegion(screen)) return
+  const { y, bottom } = screen
+  for (let left = Math.min(count, bottom - y + 1); left > 0; left--) scrollLine(screen, y, false)
+  screen.x = 0
+  screen.isWrapPending = false
+}
+
+/** DECALN: the letter E everywhere, for adjusting a tube. */
+export function fillWithE(screen: Screen): void {
+  for (const line of screen.lines as Line[]) {
+    for (let at = 0; at < line.cells.length; at += cellWords) {
+      line.cells[at] = 0x45
+      line.cells[at + 1] = line.cells[at + 2] = 0
+    }
+    line.isWrapped = false
+    line.version++
+  }
+}
