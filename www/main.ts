@@ -50,6 +50,7 @@ const rows: PageRow[] = [
   row('login', null, 'login', () => import('./pages/login.js')),
   row('projects', 'projects', 'projects', () => import('./pages/projects.js')),
   row('projects/:id', 'projects', 'project', () => import('./pages/project.js')),
+  row('projects/:id/files', 'projects', 'project', () => import('./pages/project.js')),
   row('projects/:id/settings', 'projects', 'project', () => import('./pages/project.js')),
   row('projects/:id/logs', 'projects', 'project-logs', () => import('./pages/project-logs.js')),
   row('projects/:id/logs/:sourceId', 'projects', 'project-logs', () => import('./pages/project-logs.js')),
@@ -87,6 +88,7 @@ const context: PageContext = {
   session,
   connection,
   go: (path, options) => router.go(path, options),
+  guard: guard => void (router.guard = guard),
   readings: [],
   define
 }

@@ -58,6 +58,10 @@ export interface Router {
   readonly place: Place | null
   /** Goes to an address below the base: `projects/x`, `deployments?status=failed`. */
   go(path: string, options?: { isReplacing?: boolean }): void
+  /**
+   * Where something unsaved would be lost: asked before any other place is shown, it calls `leave` when the reader agrees.
+   */
+  guard: ((leave: () => void) => void) | null
 }
 
 export interface RouterNeeds {
@@ -71,21 +75,36 @@ export interface RouterNeeds {
 /** Keeps page and address together: links, back and forward, go(). Starts with the address the window has. */
 export function startRouter({ rows, base, onPlace }: RouterNeeds): Router {
   let place: Place | null = null
+  let guard: Router['guard'] = null
+  let shownAddress = location.href
 
+  const leaving = (leave: () => void): void => {
+    if (guard === null) return leave()
+    guard(() => {
+      guard = null
+      leave()
+    })
+  }
   const show = (): void => {
+    shownAddress = location.href
     const below = pathBelow(base, location.href)
     place = below === null ? null : placeOf(rows, below.path, below.search)
     onPlace(place)
   }
-  const go: Router['go'] = (path, { isReplacing = false } = {}) => {
+  const go: Router['go'] = (path, { isReplacing = false } = {}) => leaving(() => {
     const address = new URL(path, base).href
     if (isReplacing) history.replaceState(null, '', address)
     else history.pushState(null, '', address)
     if (!isReplacing) scrollTo(0, 0)
     show()
-  }
+  })
 
-  addEventListener('popstate', show)
+  addEventListener('popstate', () => {
+    if (guard === null) return show()
+    // The browser has gone already: back to where the reader still is, until it is clear.
+    history.pushState(null, '', shownAddress)
+    leaving(() => history.back())
+  })
   document.addEventListener('click', event => {
     const address = addressOf(event)
     if (address === null) return
@@ -98,6 +117,12 @@ export function startRouter({ rows, base, onPlace }: RouterNeeds): Router {
   return {
     get place() {
       return place
+    },
+    get guard() {
+      return guard
+    },
+    set guard(given) {
+      guard = given
     },
     go
   }

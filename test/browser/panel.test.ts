@@ -61,8 +61,8 @@ async function drop(page: Page, name: string, bytes: Buffer): Promise<void> {
     for (const type of ['dragover', 'drop']) {
       zone.dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true }))
     }
-  })(document.querySelector('svc-upload label'))`
-  await page.locator('svc-upload label').waitFor()
+  })(document.querySelector('svc-upload .zone'))`
+  await page.locator('svc-upload .zone').waitFor()
   await page.evaluate(script)
 }
 
@@ -220,12 +220,12 @@ t.test('below a prefix, on a phone: watch, cancel, follow a long run, delete the
   await photograph(page, 'project-phone')
   await stage.client.put('/api/settings', { max_upload_size: '1' })
   const large = { name: 'large.zip', mimeType: 'application/zip', buffer: Buffer.alloc(12 * 1024 * 1024) }
-  await page.locator('input[type=file]').setInputFiles(large)
+  await page.locator('input[type=file]:not([webkitdirectory])').setInputFiles(large)
   await page.getByText('larger than max_upload_size').waitFor()
-  await page.locator('input[type=file]').setInputFiles({ ...large, name: 'broken.zip', buffer: Buffer.from('no zip') })
+  await page.locator('input[type=file]:not([webkitdirectory])').setInputFiles({ ...large, name: 'broken.zip', buffer: Buffer.from('no zip') })
   await page.locator('.result svc-status[state=failed], svc-upload [role=alert]').first().waitFor()
   watch.complaints.splice(0)
-  await page.locator('input[type=file]').setInputFiles({ ...large, name: 'one.zip', buffer: await siteOne })
+  await page.locator('input[type=file]:not([webkitdirectory])').setInputFiles({ ...large, name: 'one.zip', buffer: await siteOne })
   await page.getByRole('link', { name: 'To this deployment' }).click()
   await page.locator('svc-steps [data-state=running]', { hasText: 'Post-deploy script' }).waitFor()
   await page.locator('svc-log').getByText('waiting', { exact: true }).waitFor()

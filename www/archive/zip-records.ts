@@ -35,8 +35,16 @@ const extraBytes = 4 + timeField.bytes
 /** 4.4.15, from DOS: a directory. */
 const directoryAttribute = 0x10
 
-/** One after the other, little end first. */
-function writer(bytes: number): { view: DataView; u8(value: number): void; u16(value: number): void; u32(value: number): void; raw(value: Uint8Array): void } {
+/** Writes one after the other, little end first. */
+interface Writer {
+  view: DataView
+  u8(value: number): void
+  u16(value: number): void
+  u32(value: number): void
+  raw(value: Uint8Array): void
+}
+
+function writer(bytes: number): Writer {
   const view = new DataView(new ArrayBuffer(bytes))
   let at = 0
   return {
@@ -99,7 +107,7 @@ export function endRecord(
 }
 
 /** The fields that both headers have, in the order that both have them. */
-function writeShared(out: ReturnType<typeof writer>, entry: EntryRecord): void {
+function writeShared(out: Writer, entry: EntryRecord): void {
   const { date, time } = dosTime(entry.mtimeMs)
   out.u16(version)
   out.u16(flags)
@@ -113,7 +121,7 @@ function writeShared(out: ReturnType<typeof writer>, entry: EntryRecord): void {
   out.u16(extraBytes)
 }
 
-function writeTime(out: ReturnType<typeof writer>, { mtimeMs }: EntryRecord): void {
+function writeTime(out: Writer, { mtimeMs }: EntryRecord): void {
   out.u16(timeField.id)
   out.u16(timeField.bytes)
   out.u8(timeField.hasMtime)

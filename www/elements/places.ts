@@ -1,4 +1,4 @@
-import type { PlaceEntry } from '../../lib/model/place.js'
+import type { PlaceEntry, PlaceHome, PlaceListing } from '../../lib/model/place.js'
 
 /* Paths of the server as steps to walk, whatever its system writes between them. Pure. */
 
@@ -16,6 +16,20 @@ export function stepsOf(path: string, sep: string): PathStep[] {
     steps.push({ name, path: above === '' || above.endsWith(sep) ? `${above}${name}` : `${above}${sep}${name}` })
   }
   return steps
+}
+
+/**
+ * The listing of a path; where it is no directory, or may not be seen, of the nearest above it that is one, at last of the
+ * home. Rejects as `list` does for the home.
+ */
+export async function listNearest(
+  list: (path: string) => Promise<PlaceListing>, path: string, { sep, home }: Pick<PlaceHome, 'sep' | 'home'>
+): Promise<PlaceListing> {
+  for (const step of stepsOf(path, sep).reverse()) {
+    const listing = await list(step.path).catch(() => null)
+    if (listing?.isDir === true) return listing
+  }
+  return list(home)
 }
 
 /** What is shown of a listing: hidden entries only on request, or when they are what is looked for. */

@@ -1,12 +1,10 @@
-import type { Label } from '../../lib/model/label.js'
 import type { Project } from '../../lib/model/project.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { t } from '../words/t.js'
 import { icon } from './icon.js'
-
-/** Labels by their ids. */
-export type LabelTable = ReadonlyMap<string, Label>
+import { labelList } from './label-list.js'
+import type { LabelTable } from './label-list.js'
 
 export interface ProjectRowState {
   labels: LabelTable
@@ -17,7 +15,7 @@ export interface ProjectRowState {
   onPin: () => void
 }
 
-/** Labels shown in a row; more are counted. */
+/** More are counted. */
 const shownLabels = 2
 
 /** One project in the list of them; its look is the page's. */
@@ -28,30 +26,17 @@ export function projectRow(project: Project, { labels, isChosen, isCurrent, onCh
     <div class="${isChosen ? 'row chosen' : 'row'}">
       <input type="checkbox" tabindex="${stop}" aria-label="${t('Choose {name}', { name: project.name })}"
         .checked="${isChosen}" @click="${(event: Event) => onChoose(event as MouseEvent)}">
-      <a href="projects/${project.id}" tabindex="${stop}">
+      <a href="projects/${project.id}" translate="no" tabindex="${stop}">
         <b class="cut" title="${project.name}">${project.name}</b>
         <span class="cut" title="${under}">${under}</span>
       </a>
-      <span class="labels">${labelsOf(project, labels)}</span>
+      <span class="labels">${labelList(project, labels, shownLabels)}</span>
       <code class="cut" title="${project.deployPath}"><bdi>${project.deployPath}</bdi></code>
       <svc-status state="${project.status}"></svc-status>
       ${project.lastDeployAt === null ? html`<span></span>` : html`<svc-time at="${project.lastDeployAt}"></svc-time>`}
       <button type="button" class="quiet pin" tabindex="${stop}" aria-pressed="${project.pinned ? 'true' : 'false'}"
-        aria-label="${t('Pin {name}', { name: project.name })}" title="${project.pinned ? t('Pinned to the top') : t('Pin to the top')}"
+        aria-label="${t('Pin {name}', { name: project.name })}"
+        title="${project.pinned ? t('Pinned to the top') : t('Pin to the top')}"
         @click="${onPin}">${icon('pin')}</button>
     </div>`
-}
-
-/** Its category, then its tags; of more than can be shown, how many. */
-export function labelsOf(project: Pick<Project, 'categoryId' | 'tagIds'>, labels: LabelTable, most = shownLabels): Template {
-  const category = project.categoryId === null ? undefined : labels.get(project.categoryId)
-  const tags = project.tagIds.flatMap(id => labels.get(id) ?? [])
-  const all = [...(category === undefined ? [] : [{ label: category, kind: 'category' }]), ...tags.map(label => ({ label, kind: 'tag' }))]
-  const more = all.slice(most)
-  return html`
-    ${all.slice(0, most).map(({ label, kind }) => html`
-      <svc-label kind="${kind}" name="${label.name}" color="${label.color}"></svc-label>`)}
-    ${more.length === 0
-      ? null
-      : html`<span class="muted small" title="${more.map(({ label }) => label.name).join(', ')}">+${more.length}</span>`}`
 }

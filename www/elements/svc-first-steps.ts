@@ -3,11 +3,11 @@ import { css } from '../dom/css.js'
 import { SvcElement } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
+import { t } from '../words/t.js'
 import { icon } from './icon.js'
 import { commandView, pushCommand } from './push-command.js'
 import { SvcCopy } from './svc-copy.js'
 import { maskWords } from './words.js'
-import { t } from '../words/t.js'
 
 /**
  * The way to a first deployment on an empty server: three steps, each ticked off when it has happened. Properties
@@ -69,7 +69,7 @@ export class SvcFirstSteps extends SvcElement {
           <p>${t('Run it in the directory you want to deploy. This page notices when the deployment arrives.')}</p>
           ${project === undefined
             ? null
-            : html`<p><a href="projects/${project.id}">${t('No terminal at hand? Drop a zip instead.')}</a></p>`}`)}
+            : html`<p><a href="projects/${project.id}">${t('No terminal at hand? Drop a folder or a zip instead.')}</a></p>`}`)}
       </ol>`
   }
 

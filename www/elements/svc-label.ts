@@ -60,6 +60,6 @@ export class SvcLabel extends SvcElement {
 
   protected override view(): Template {
     const name = this.getAttribute('name') ?? ''
-    return html`<span class="cut" title="${name}">${name}</span>`
+    return html`<span class="cut" translate="no" title="${name}">${name}</span>`
   }
 }

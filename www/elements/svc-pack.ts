@@ -94,11 +94,9 @@ export class SvcPack extends SvcElement {
   protected override view(): Template {
     const gathered = this.#gathered
     return html`
-      <h3>${icon('folder')}<span class="cut">${nameOf(this.#found)}</span></h3>
+      <h3>${icon('folder')}<span class="cut" translate="no">${nameOf(this.#found)}</span></h3>
       <p class="number" role="status">
-        ${gathered === null
-          ? this.#problem === null ? t('Looking through it: {files}', { files: countWords(this.#count, 'file') }) : null
-          : gathered.files === 0 ? t('There is nothing to deploy in it.') : html`${countWords(gathered.files, 'file')}, ${sizeWords(gathered.bytes)}`}
+        ${this.#problem === null ? this.#facts(gathered) : null}
       </p>
       ${this.#leftOutLine()}
       ${errorLine(this.#problem)}
@@ -107,6 +105,12 @@ export class SvcPack extends SvcElement {
           @click="${() => this.#want()}">${t('Deploy')}</button>
         <button type="button" @click="${() => this.dispatchEvent(new PackCancelEvent())}">${t('Cancel')}</button>
       </div>`
+  }
+
+  #facts(gathered: Gathered | null): string {
+    if (gathered === null) return t('Looking through it: {files}', { files: countWords(this.#count, 'file') })
+    if (gathered.files === 0) return t('There is nothing to deploy in it.')
+    return `${countWords(gathered.files, 'file')}, ${sizeWords(gathered.bytes)}`
   }
 
   protected override rendered(): void {

@@ -1,13 +1,14 @@
-import type { Inclusion, PlaceEntry, PlaceHome, PlaceListing } from '../../lib/model/place.js'
+import type { Inclusion, PlaceHome, PlaceListing } from '../../lib/model/place.js'
 import type { PlaceCalls } from '../server/place-calls.js'
 import { css } from '../dom/css.js'
 import { SvcElement } from '../dom/element.js'
-import { html, keyed } from '../dom/html.js'
+import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { countWords, t } from '../words/t.js'
 import { errorLine } from './field.js'
 import { icon } from './icon.js'
-import { shownEntries, stepsOf } from './places.js'
+import { placeEntry, placeSteps } from './place-parts.js'
+import { listNearest, shownEntries } from './places.js'
 import { errorWords } from './words.js'
 
 /** The reader chose: absolute paths, one unless `multiple`. */
@@ -124,7 +125,7 @@ export class SvcPlaces extends SvcElement {
   protected override view(): Template {
     const listing = this.#listing
     return html`
-      ${listing === null ? null : this.#steps(listing.path)}
+      ${listing === null ? null : placeSteps(listing.path, this.#home as PlaceHome, path => void this.#open(path))}
       <div class="ask">
         ${icon('search')}
         <input type="text" aria-label="${t('Find here, or type a path')}" placeholder="${t('Find here, or type a path')}"
@@ -143,29 +144,7 @@ export class SvcPlaces extends SvcElement {
   protected override rendered(): void {
     if (!this.#hasToFocus) return
     this.#hasToFocus = false
-    const first = this.querySelector<HTMLElement>('.entries button, .entries input') ?? this.querySelector('input')
-    first?.focus()
-  }
-
-  #steps(path: string): Template {
-    const { sep, roots } = this.#home as PlaceHome
-    const steps = stepsOf(path, sep)
-    const choose = (event: Event): void => void this.#open((event.currentTarget as HTMLSelectElement).value)
-    return html`
-      <ol class="steps" aria-label="${t('Where you are')}">
-        ${steps.map((step, index) => html`
-          <li>
-            ${index > 1 || (index === 1 && sep === '\\') ? icon('next') : null}
-            ${index === 0 && roots.length > 1
-              ? html`
-                <select aria-label="${t('Drive')}" @change="${choose}">
-                  ${roots.map(root => html`<option value="${root}" .selected="${root === step.path}">${root}</option>`)}
-                </select>`
-              : html`
-                <button type="button" class="quiet cut" aria-current="${index === steps.length - 1 ? 'location' : null}"
-                  title="${step.path}" @click="${() => void this.#open(step.path)}">${step.name}</button>`}
-          </li>`)}
-      </ol>`
+    ;(this.#first ?? this.querySelector('input'))?.focus()
   }
 
   #entries(listing: PlaceListing): Template {
@@ -177,25 +156,15 @@ export class SvcPlaces extends SvcElement {
         ? t('Nothing to show here; {count} not shown.', { count: hidden })
         : this.include === 'dirs' ? t('No directories in here.') : t('This directory is empty.')
     return html`
-      <ul>${entries.map(entry => keyed(entry.path, html`<li>${entry.isDir ? this.#directory(entry) : this.#file(entry)}</li>`))}</ul>
+      <ul translate="no">
+        ${entries.map(entry => placeEntry(entry, {
+          isChosen: this.#chosen.has(entry.path),
+          onOpen: () => void this.#open(entry.path),
+          onChoose: isChosen => this.#choose(entry.path, isChosen)
+        }))}
+      </ul>
       ${entries.length === 0 ? html`<p>${nothing}</p>` : null}
       ${listing.truncated ? html`<p>${t('There is more than is shown: type the path of what is missing.')}</p>` : null}`
-  }
-
-  #directory({ name, path }: PlaceEntry): Template {
-    return html`
-      <button type="button" title="${name}" @click="${() => void this.#open(path)}">
-        ${icon('folder')}<span class="cut">${name}</span><span class="unseen">${t('Open')}</span>${icon('next')}
-      </button>`
-  }
-
-  #file({ name, path }: PlaceEntry): Template {
-    const choose = (event: Event): void => this.#choose(path, (event.currentTarget as HTMLInputElement).checked)
-    return html`
-      <label title="${name}">
-        <input type="checkbox" .checked="${this.#chosen.has(path)}" @change="${choose}">
-        ${icon('file')}<span class="cut">${name}</span>
-      </label>`
   }
 
   #end(): Template {
@@ -220,6 +189,10 @@ export class SvcPlaces extends SvcElement {
       </div>`
   }
 
+  get #first(): HTMLElement | null {
+    return this.querySelector('.entries button, .entries input')
+  }
+
   /** Whether what is typed is a path to go to rather than a name to find here. */
   get #isPath(): boolean {
     return this.#find.startsWith('/') || this.#find.includes(this.#home?.sep ?? '/')
@@ -241,8 +214,10 @@ export class SvcPlaces extends SvcElement {
     const asked = (this.#asked = new AbortController())
     const hadFocus = this.querySelector('.entries')?.contains(document.activeElement) === true
     try {
-      const listing = await this.#list(path, { isLenient, signal: AbortSignal.any([asked.signal, this.signal]) })
-      this.#listing = listing
+      const signal = AbortSignal.any([asked.signal, this.signal])
+      const include = this.include === 'dirs' ? 'dirs' : 'both'
+      const list = (at: string): Promise<PlaceListing> => this.calls.list(at, include, signal)
+      this.#listing = isLenient ? await listNearest(list, path, this.#home as PlaceHome) : checked(await list(path))
       this.#find = ''
       this.#problem = null
       this.#hasToFocus = hadFocus
@@ -251,24 +226,6 @@ export class SvcPlaces extends SvcElement {
       return this.#fail(error)
     }
     this.update()
-  }
-
-  async #list(path: string, { isLenient, signal }: { isLenient: boolean; signal: AbortSignal }): Promise<PlaceListing> {
-    const include = this.include === 'dirs' ? 'dirs' : 'both'
-    const { sep, home } = this.#home as PlaceHome
-    for (let at = path; ; ) {
-      const listing = await this.calls.list(at, include, signal).catch((error: unknown) => {
-        if (!isLenient || signal.aborted) throw error
-        return null
-      })
-      if (listing?.isDir === true) return listing
-      const above = listing === null ? stepsOf(at, sep).at(-2)?.path : listing.parent
-      if (!isLenient && listing !== null) {
-        throw new Error(t(listing.exists ? 'This is not a directory.' : '“{path}” is not there.', { path: at }))
-      }
-      if (above === undefined || above === null) return this.calls.list(home, include, signal)
-      at = above
-    }
   }
 
   #fail(error: unknown): void {
@@ -312,21 +269,18 @@ export class SvcPlaces extends SvcElement {
     if (event.key === 'Enter') {
       // A form around this must not be submitted by it.
       event.preventDefault()
-      const first = this.querySelector<HTMLElement>('.entries button, .entries input')
       if (this.#isPath) void this.#open(this.#find.trim())
-      else if (this.#find !== '') first?.click()
+      else if (this.#find !== '') this.#first?.click()
     } else if (event.key === 'ArrowDown') {
       event.preventDefault()
-      this.querySelector<HTMLElement>('.entries button, .entries input')?.focus()
+      this.#first?.focus()
     }
   }
 
   #pressedInList(event: KeyboardEvent, target: HTMLElement): void {
     const controls = [...this.querySelectorAll<HTMLElement>('.entries button, .entries input')]
     const at = controls.indexOf(target)
-    const next = {
-      ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: controls.length - 1
-    }[event.key]
+    const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: controls.length - 1 }[event.key]
     if (next !== undefined) {
       event.preventDefault()
       if (next < 0) this.querySelector<HTMLElement>('.ask input')?.focus()
@@ -343,4 +297,9 @@ export class SvcPlaces extends SvcElement {
       target.click()
     }
   }
+}
+
+function checked(listing: PlaceListing): PlaceListing {
+  if (listing.isDir) return listing
+  throw new Error(listing.exists ? t('This is not a directory.') : t('“{path}” is not there.', { path: listing.path }))
 }

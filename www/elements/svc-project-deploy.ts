@@ -93,7 +93,8 @@ export class SvcProjectDeploy extends SvcElement {
           <h2>${t('Push from a terminal')}</h2>
           ${this.#command(pushCommand)}
           <p class="muted small">
-            ${t("Run it once in the directory to deploy; after that svc push is enough. What is copied carries the project's deploy token.")}
+            ${t('Run it once in the directory to deploy; after that this is enough:')} <code>svc push</code><br>
+            ${t("What is copied carries the project's deploy token.")}
           </p>
           <details>
             <summary>${t('Without the svc command')}</summary>

@@ -114,7 +114,8 @@ export class SvcProjectFilter extends SvcElement {
       ${this.#select(t('Category'), t('Every category'), category, categories, value => ({ category: value }))}
       <svc-menu label="${tagsWords}" picture="tag" active="${tags.length > 0}" .content="${html`
         <svc-tag-choice list="" label="${t('Tags')}" .tags="${this.#labels.tags}" .chosen="${tags}"
-          @tagchoice="${(event: Event) => this.#change({ tags: (event as TagChoiceEvent).tagIds })}"></svc-tag-choice>`}"></svc-menu>
+          @tagchoice="${(event: Event) => this.#change({ tags: (event as TagChoiceEvent).tagIds })}">
+        </svc-tag-choice>`}"></svc-menu>
       ${environments.length < 2 && env === ''
         ? null
         : this.#select(t('Environment'), t('Every environment'), env, environments, value => ({ env: value }))}

@@ -7,8 +7,8 @@ import type { Template } from '../dom/html.js'
 import { countWords, numberWords, t } from '../words/t.js'
 import { errorLine } from './field.js'
 import { icon } from './icon.js'
+import type { LabelTable } from './label-list.js'
 import { projectRow } from './project-row.js'
-import type { LabelTable } from './project-row.js'
 import { createSelection } from './selection.js'
 import type { BulkDoneEvent } from './svc-project-bulk.js'
 import type { SvcRows } from './svc-rows.js'
@@ -85,7 +85,8 @@ export class SvcProjectList extends SvcElement {
       .row > a:hover { text-decoration: none; }
       /* The whole row leads there. */
       .row > a::after { content: ''; position: absolute; inset: 0; }
-      .row > a:focus-visible { outline: none; }
+      /* Seen where colours are forced; else the mark is around the row. */
+      .row > a:focus-visible { outline-color: transparent; }
       .row > a:focus-visible::after { outline: 2px solid var(--accent); outline-offset: -2px; border-radius: 6px; }
       .row b { font-weight: 500; }
       .row a span, .row code, .row svc-time { color: var(--muted); font-size: var(--size-13); }

@@ -158,7 +158,7 @@ export class SvcUpload extends SvcElement {
     const verb = isSent ? t('Deploying') : stage === 'packing' ? t('Packing') : t('Sending')
     return html`
       <div class="sending">
-        <p class="cut">${verb} <b>${name}</b></p>
+        <p class="cut">${verb} <b translate="no">${name}</b></p>
         <progress aria-label="${verb}" max="${Math.max(1, totalBytes)}" .value="${doneBytes}"></progress>
         <p class="muted small number">${t('{done} of {total}', { done: sizeWords(doneBytes), total: sizeWords(totalBytes) })}</p>
         ${isSent

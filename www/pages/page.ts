@@ -20,6 +20,8 @@ export interface PageContext {
   session: Session
   connection: Connection
   go: Router['go']
+  /** Sets the router's guard, or takes it away. */
+  guard(guard: Router['guard']): void
   /** Of the machine, in the last ten minutes, oldest first: pages that show them add to them. */
   readings: ResourceSnapshot[]
   /** Registers elements of a module that was imported late. */

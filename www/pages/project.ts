@@ -1,53 +1,98 @@
 import type { Project } from '../../lib/model/project.js'
 import type { DeploymentPage } from '../server/calls.js'
+import { createPlaceCalls } from '../server/place-calls.js'
+import type { PlaceCalls } from '../server/place-calls.js'
+import { createProjectCalls } from '../server/project-calls.js'
+import type { Labels, ProjectCalls } from '../server/project-calls.js'
 import { css } from '../dom/css.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
+import { fileAddress } from '../elements/file-address.js'
+import { labelList } from '../elements/label-list.js'
 import { projectTabs } from '../elements/project-tabs.js'
 import { loaded, staleLine } from '../elements/states.js'
 import { SvcCopy } from '../elements/svc-copy.js'
 import { SvcDeployments } from '../elements/svc-deployments.js'
 import { SvcDialog } from '../elements/svc-dialog.js'
+import type { FileGoEvent } from '../elements/svc-files.js'
+import { SvcLabel } from '../elements/svc-label.js'
 import { SvcLog } from '../elements/svc-log.js'
-import { ProjectChangeEvent, ProjectDeletedEvent, SvcProjectSettings } from '../elements/svc-project-settings.js'
+import { SvcPack } from '../elements/svc-pack.js'
+import { SvcPm2 } from '../elements/svc-pm2.js'
+import type { ProjectDeletedEvent } from '../elements/svc-project-delete.js'
 import { SvcProjectDeploy } from '../elements/svc-project-deploy.js'
+import type { ProjectChangeEvent } from '../elements/svc-project-form.js'
 import { SvcStatus } from '../elements/svc-status.js'
 import { SvcSpan, SvcTime } from '../elements/svc-time.js'
 import { SvcUpload } from '../elements/svc-upload.js'
 import type { Resource } from '../state/resource.js'
+import { numberWords, t } from '../words/t.js'
 import { Page } from './page.js'
+import type { ElementTable } from './page.js'
 
 const refreshMs = 4000
 const shownDeployments = 20
 
-/** One project: deploy to it and see its history; under `/settings` its scripts, its token, its end. */
+type Tab = 'deployments' | 'files' | 'settings'
+
+/** The elements of a tab, for those that are not needed at once. */
+const late: Partial<Record<Tab, () => Promise<{ elements: ElementTable }>>> = {
+  files: () => import('../elements/svc-files.js'),
+  settings: () => import('../elements/svc-project-settings.js')
+}
+
+/**
+ * One project: deploy to it and see its history; under `/files` what lies in its target (query `path`), under `/settings`
+ * what can be set, its token, its end.
+ */
 export class ProjectPage extends Page {
   static override sheet = css`
     svc-page-project {
-      .facts { display: flex; flex-wrap: wrap; gap: 2px 16px; color: var(--muted); align-items: center; }
+      .facts { display: flex; flex-wrap: wrap; gap: 4px 16px; color: var(--muted); align-items: center; }
+      .facts .labels { display: flex; flex-wrap: wrap; gap: 4px; align-items: center; }
+      .facts .labels:not(:has(svc-label)) { display: none; }
     }
   `
 
+  #calls!: ProjectCalls
+  #places!: PlaceCalls
   #project!: Resource<Project>
+  #labels!: Resource<Labels>
   #deployments!: Resource<DeploymentPage>
+  #loadedTabs = new Set<Tab>(['deployments'])
 
   protected override connected(): void {
     const id = this.place.params['id'] as string
-    const { calls } = this.context
-    this.entitle('Project', [{ words: 'Projects', address: 'projects' }])
+    const { calls, client } = this.context
+    this.#calls = createProjectCalls(client)
+    this.#places = createPlaceCalls(client)
+    this.entitle(t('Project'), [{ words: t('Projects'), address: 'projects' }])
     this.#project = this.resource(signal => calls.project(id, signal))
+    this.#labels = this.resource(signal => this.#calls.labels(signal))
     this.#deployments = this.resource(signal => calls.deployments({ projectId: id, limit: shownDeployments }, signal))
     this.repeat(refreshMs, () => this.#reload())
+    this.moved()
+  }
+
+  protected override moved(): void {
+    const tab = this.#tab
+    const load = late[tab]
+    if (load === undefined || this.#loadedTabs.has(tab)) return
+    void this.attempt(async () => {
+      this.context.define((await load()).elements)
+      this.#loadedTabs.add(tab)
+    })
   }
 
   #reload(): void {
     void this.#deployments.load()
     // The form of the settings is the reader's while it is open.
-    if (!this.#isSettings) void this.#project.load()
+    if (this.#tab !== 'settings') void this.#project.load()
   }
 
-  get #isSettings(): boolean {
-    return this.place.row.path.endsWith('/settings')
+  get #tab(): Tab {
+    const last = this.place.row.path.split('/').at(-1)
+    return last === 'files' || last === 'settings' ? last : 'deployments'
   }
 
   protected override view(): Template {
@@ -56,71 +101,99 @@ export class ProjectPage extends Page {
 
   #page(project: Project): Template {
     const address = `projects/${project.id}`
-    const name = { words: project.name }
-    const way = [{ words: 'Projects', address: 'projects' }]
-    const settings = [...way, { ...name, address }, { words: 'Settings' }]
-    if (this.#isSettings) this.entitle(`${project.name} · settings`, settings)
-    else this.entitle(project.name, [...way, name])
+    this.#name(project, address)
     const status = this.#deployments.value?.items[0]?.status ?? project.status
+    const { categories = [], tags = [] } = this.#labels.value ?? {}
+    const labels = new Map([...categories, ...tags].map(label => [label.id, label]))
     return html`
       <div class="page-head">
         <div>
-          <h1>${project.name}</h1>
-          <p class="facts">
+          <h1 translate="no">${project.name}</h1>
+          <div class="facts">
             <svc-status state="${status}"></svc-status>
-            <span>${project.env}</span>
+            <span translate="no">${project.env}</span>
+            <span class="labels">${labelList(project, labels)}</span>
             <code class="anywhere">${project.deployPath}</code>
-          </p>
-          ${project.description === '' ? null : html`<p class="muted anywhere">${project.description}</p>`}
+          </div>
+          ${project.description === '' ? null : html`<p class="muted anywhere" translate="no">${project.description}</p>`}
         </div>
       </div>
-      ${projectTabs(project.id, this.#isSettings ? 'settings' : '')}
+      ${project.pm2AppName === null
+        ? null
+        : html`<svc-pm2 .projectId="${project.id}" .name="${project.pm2AppName}" .calls="${this.#calls}"></svc-pm2>`}
+      ${projectTabs(project.id, this.#tab === 'deployments' ? '' : this.#tab)}
       ${staleLine(this.#project)}
-      ${this.#isSettings ? this.#settings(project) : this.#deploy(project)}`
+      ${this.#loadedTabs.has(this.#tab) ? this.#inside(project) : null}`
+  }
+
+  #name(project: Project, address: string): void {
+    const way = [{ words: t('Projects'), address: 'projects' }]
+    if (this.#tab === 'deployments') return this.entitle(project.name, [...way, { words: project.name }])
+    const words = this.#tab === 'files' ? t('Files') : t('Settings')
+    this.entitle(`${project.name} · ${words}`, [...way, { words: project.name, address }, { words }])
+  }
+
+  #inside(project: Project): Template {
+    if (this.#tab === 'files') return this.#files(project)
+    return this.#tab === 'settings' ? this.#settings(project) : this.#deploy(project)
   }
 
   #deploy(project: Project): Template {
+    const total = this.#deployments.value?.total ?? 0
     return html`
       <svc-project-deploy .project="${project}" .client="${this.context.client}"
         @deploystarted="${() => this.#reload()}"
         @deployed="${() => this.#reload()}"></svc-project-deploy>
       <section class="section">
         <div class="section-head">
-          <h2>History</h2>
-          ${(this.#deployments.value?.total ?? 0) > shownDeployments
-            ? html`<a href="deployments?project=${project.id}">All ${this.#deployments.value?.total} deployments</a>`
+          <h2>${t('History')}</h2>
+          ${total > shownDeployments
+            ? html`
+              <a href="deployments?project=${project.id}">${t('All {count} deployments', { count: numberWords(total) })}</a>`
             : null}
         </div>
         <div class="card">
           ${loaded(this.#deployments, 'the history', ({ items }) => items.length === 0
-            ? html`<div class="state"><p class="muted">Nothing has been deployed here yet.</p></div>`
+            ? html`<div class="state"><p class="muted">${t('Nothing has been deployed here yet.')}</p></div>`
             : html`<svc-deployments single="" .items="${items}"></svc-deployments>`)}
         </div>
       </section>`
   }
 
+  #files(project: Project): Template {
+    const go = (event: Event): void => this.context.go(fileAddress(project.id, (event as FileGoEvent).path))
+    return html`
+      <svc-files .project="${project}" .calls="${this.#calls}" .path="${this.place.query.get('path') ?? ''}"
+        @filego="${go}"></svc-files>`
+  }
+
   #settings(project: Project): Template {
     return html`
-      <svc-project-settings .project="${project}" .calls="${this.context.calls}"
+      <svc-project-settings .project="${project}" .context="${this.context}" .calls="${this.#calls}"
+        .places="${this.#places}" .labels="${this.#labels.value ?? none}"
         @projectchange="${(event: Event) => this.#project.set((event as ProjectChangeEvent).project)}"
         @projectdeleted="${(event: Event) => this.#deleted(event as ProjectDeletedEvent)}"></svc-project-settings>`
   }
 
   #deleted({ name }: ProjectDeletedEvent): void {
-    this.notify(`${name} was deleted`)
+    this.notify(t('{name} was deleted', { name }))
     this.context.go('projects', { isReplacing: true })
   }
 }
 
+const none: Labels = { categories: [], tags: [] }
+
 export const elements = {
   'svc-page-project': ProjectPage,
   'svc-project-deploy': SvcProjectDeploy,
-  'svc-project-settings': SvcProjectSettings,
   'svc-copy': SvcCopy,
   'svc-deployments': SvcDeployments,
   'svc-dialog': SvcDialog,
+  'svc-label': SvcLabel,
   'svc-log': SvcLog,
   ...SvcLog.parts,
+  'svc-pack': SvcPack,
+  'svc-pm2': SvcPm2,
   'svc-status': SvcStatus,
   'svc-span': SvcSpan,
   'svc-time': SvcTime,

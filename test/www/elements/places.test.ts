@@ -1,5 +1,5 @@
 import t from 'tap'
-import { shownEntries, stepsOf } from '../../../www/elements/places.js'
+import { listNearest, shownEntries, stepsOf } from '../../../www/elements/places.js'
 
 t.test('a path is the steps that lead to it, as its system writes them', async t => {
   const cases: Array<[path: string, sep: string, steps: Array<[name: string, path: string]>]> = [
@@ -25,4 +25,19 @@ t.test('hidden entries show on request, or when they are looked for', async t =>
   t.same(names(' S'), ['Sites', 'notes.log'])
   t.same(names('.s'), ['.ssh'])
   t.same(names('s', true), ['Sites', '.ssh', 'notes.log'])
+})
+
+t.test('choosing begins at the nearest place that is there', async t => {
+  const directories = new Set(['/', '/srv', '/srv/www', '/root', '/home/me'])
+  const list = async (path: string) => {
+    if (path === '/root') throw new Error('forbidden')
+    return { path, parent: null, exists: true, isDir: directories.has(path), truncated: false, entries: [] }
+  }
+  const cases: Array<[path: string, begun: string]> = [
+    ['/srv/www', '/srv/www'], ['/srv/www/new/er', '/srv/www'], ['/root/x', '/'], ['/nowhere', '/'], ['relative', '/home/me']
+  ]
+  for (const [path, begun] of cases) {
+    const home = path === 'relative' ? { sep: '\\', home: '/home/me' } : { sep: '/', home: '/home/me' }
+    t.equal((await listNearest(list, path, home)).path, begun, path)
+  }
 })

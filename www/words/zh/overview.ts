@@ -45,7 +45,7 @@ export const words: Words = {
   'Push': '推送',
   'Run it in the directory you want to deploy. This page notices when the deployment arrives.':
     '在要部署的目录中运行它。部署到达时，此页会自动更新。',
-  'No terminal at hand? Drop a zip instead.': '手边没有终端？也可以拖入一个 zip。',
+  'No terminal at hand? Drop a folder or a zip instead.': '手边没有终端？也可以拖入文件夹或 zip。',
   'Done': '完成',
   "What is copied carries the project's deploy token.": '复制的内容包含项目的部署令牌。'
 }

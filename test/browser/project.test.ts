@@ -1,0 +1,323 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import t from 'tap'
+import type { Project } from '../../lib/model/project.js'
+import { adminToken, startServer } from '../support/server.js'
+import type { Stage } from '../support/server.js'
+import { zipOf } from '../support/zip.js'
+import { findChromium, launchChromium, openWatched } from './chromium.js'
+import { desktop, phone, photographer, signIn } from './pages.js'
+import type { Photograph } from './pages.js'
+import { survey } from './survey.js'
+
+/*
+ * One project in a real browser: folders and files deployed from the page, what lies in its target, its settings. With
+ * PICTURES=1 in the environment pictures are left in dist/screens.
+ */
+
+/** A picture of one red dot. */
+const png = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==', 'base64'
+)
+
+/** Nothing that is looked at is still appearing. */
+const stillDesktop = { viewport: desktop, reducedMotion: 'reduce' } as const
+
+const executable = findChromium()
+const skip = executable === undefined ? 'no chromium or google-chrome on the PATH' : false
+let browser: Browser
+let photograph: Photograph
+
+t.before(async () => {
+  if (executable === undefined) return
+  photograph = await photographer('project')
+  browser = await launchChromium(executable)
+})
+t.teardown(() => browser?.close())
+
+async function open(page: Page, address: string): Promise<void> {
+  await page.goto(address)
+  await signIn(page, adminToken)
+}
+
+/** Files below a directory: path → content; a path that ends with a slash is an empty directory. */
+function write(directory: string, files: Record<string, string | Buffer>): void {
+  for (const [path, content] of Object.entries(files)) {
+    const place = join(directory, path)
+    mkdirSync(path.endsWith('/') ? place : join(place, '..'), { recursive: true })
+    if (!path.endsWith('/')) writeFileSync(place, content)
+  }
+}
+
+const site = {
+  'index.html': '<!doctype html>\n<title>Shop</title>\n<p class="a">Hello</p>\n',
+  'css/main.css': 'a { color: red }\n',
+  'css/deep/er/print.css': '/* nothing */\n',
+  'bin/restart.sh': '#!/bin/sh\necho restarted\n',
+  'images/logo.png': png,
+  'images/drawing.svg': '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"><circle r="20"/></svg>',
+  'empty/': '',
+  'node_modules/a/index.js': 'module.exports = 1\n',
+  '.env': 'SECRET=1\n',
+  'data.bin': Buffer.from([0, 1, 2, 3]),
+  'app.js': Array.from({ length: 4000 }, (_, line) => `const value${line} = "${line}" // a line\n`).join(''),
+  'größe 文件.txt': 'a name of many bytes\n'
+}
+
+/** Drops what lies at these paths on the zone, as a file manager does. */
+async function dropPaths(context: BrowserContext, page: Page, paths: string[]): Promise<void> {
+  const box = await page.locator('svc-upload .zone').boundingBox()
+  if (box === null) throw new Error('There is no zone to drop on')
+  const wire = await context.newCDPSession(page)
+  const data = { items: [], files: paths, dragOperationsMask: 1 }
+  const at = { x: box.x + 20, y: box.y + 20, data }
+  for (const type of ['dragEnter', 'dragOver', 'drop'] as const) await wire.send('Input.dispatchDragEvent', { type, ...at })
+  await wire.detach()
+}
+
+const tab = (page: Page, name: string) =>
+  page.getByRole('navigation', { name: 'Project', exact: true }).getByRole('link', { name })
+
+const deployed = (page: Page) => page.locator('.result svc-status[state=success]').waitFor()
+
+t.test('folders and files are looked through, packed, and deployed', { skip }, async t => {
+  const stage = await startServer(t)
+  const project = await stage.createProject('storefront')
+  const target = join(stage.sites, 'storefront')
+  const source = join(stage.sites, '..', 'dist')
+  write(source, site)
+  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, stillDesktop)
+  t.teardown(() => context.close())
+  await open(page, `${stage.url}/projects/${project.id}`)
+  await page.getByText('Nothing has been deployed here yet.').waitFor()
+  await photograph(page, 'empty-desktop')
+
+  await page.locator('input[webkitdirectory]').setInputFiles(source)
+  await page.getByText('2 left out, as svc push does: .env, node_modules').waitFor()
+  t.same(await survey(page), [], 'readable and named')
+  await photograph(page, 'pack-desktop')
+  await page.getByRole('button', { name: 'Deploy', exact: true }).click()
+  await deployed(page)
+  for (const [path, content] of Object.entries(site)) {
+    if (/^(?:\.env|node_modules|empty)/.test(path)) continue
+    t.same(readFileSync(join(target, path)), Buffer.from(content), path)
+  }
+  t.notOk(existsSync(join(target, '.env')), 'what is left out is not there')
+  t.equal(statSync(join(target, 'bin/restart.sh')).mode & 0o777, 0o755, 'a script can be run')
+
+  await dropPaths(context, page, [source])
+  await page.getByText('2 left out').waitFor()
+  await page.getByRole('button', { name: 'Include them' }).click()
+  await page.getByText('Included although usually left out: .env, node_modules').waitFor()
+  await page.getByRole('button', { name: 'Deploy', exact: true }).click()
+  await deployed(page)
+  t.equal(readFileSync(join(target, '.env'), 'utf8'), 'SECRET=1\n')
+  t.ok(existsSync(join(target, 'node_modules/a/index.js')))
+  t.ok(statSync(join(target, 'empty')).isDirectory(), 'a dropped folder has its empty ones, too')
+
+  write(join(stage.sites, '..'), { 'one.txt': 'one', 'two/three.txt': 'three' })
+  await dropPaths(context, page, [join(stage.sites, '..', 'one.txt'), join(stage.sites, '..', 'two')])
+  await page.getByRole('heading', { name: '2 items' }).waitFor()
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  await page.locator('input[type=file]:not([webkitdirectory])').setInputFiles(join(stage.sites, '..', 'one.txt'))
+  await page.getByRole('heading', { name: 'one.txt' }).waitFor()
+  await page.getByRole('button', { name: 'Deploy', exact: true }).click()
+  await deployed(page)
+  t.equal(readFileSync(join(target, 'one.txt'), 'utf8'), 'one')
+  await page.getByRole('link', { name: 'one.txt' }).waitFor()
+  const records = (await stage.client.get(`/api/logs?projectId=${project.id}`)).body
+  t.same(records.map(({ message }: { message: string }) => message), ['one.txt', 'dist', 'dist'])
+  t.same(watch.complaints, [])
+  t.same(watch.foreign, [])
+})
+
+t.test('what lies in the target: a tree, a list, texts with colours, pictures, downloads', { skip }, async t => {
+  const stage = await startServer(t)
+  const project = await stage.createProject('storefront')
+  write(join(stage.sites, 'storefront'), site)
+  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, stillDesktop)
+  t.teardown(() => context.close())
+  await open(page, `${stage.url}/projects/${project.id}`)
+  await tab(page, 'Files').click()
+  await page.locator('svc-rows').getByRole('link', { name: 'index.html' }).waitFor()
+  t.same(await survey(page), [], 'readable and named')
+  await photograph(page, 'files-desktop')
+
+  const tree = page.getByRole('tree', { name: 'Directories' })
+  const here = tree.locator('[role=treeitem]:focus')
+  await tree.getByRole('treeitem', { name: 'storefront' }).focus()
+  await page.keyboard.press('ArrowDown')
+  await here.getByText('bin').waitFor()
+  await page.keyboard.press('ArrowDown')
+  await page.keyboard.press('ArrowRight')
+  await tree.getByRole('treeitem', { name: 'deep' }).waitFor()
+  await page.keyboard.press('ArrowRight')
+  await here.getByText('deep').waitFor()
+  await page.keyboard.press('Enter')
+  await page.waitForURL(/files\?path=css%2Fdeep$/)
+  await page.locator('svc-rows').getByRole('link', { name: 'er folder' }).waitFor()
+  await tree.getByRole('treeitem', { name: 'er', exact: true }).waitFor()
+  await page.keyboard.press('ArrowLeft')
+  await page.keyboard.press('ArrowLeft')
+  await here.getByText('css').waitFor()
+  await page.keyboard.press('ArrowLeft')
+  await tree.getByRole('treeitem', { name: 'deep' }).waitFor({ state: 'detached' })
+  await page.goBack()
+  await page.locator('svc-rows').getByRole('link', { name: 'index.html' }).click()
+
+  await page.locator('svc-code .line[data-line="3"]', { hasText: 'Hello' }).waitFor()
+  t.equal(await page.locator('svc-code .keyword', { hasText: '<title' }).count(), 1, 'tags have their colour')
+  t.equal(await page.locator('svc-code p').count(), 0, 'a file is never markup')
+  t.same(await survey(page), [], 'readable and named')
+  await photograph(page, 'file-desktop')
+  await page.goto(`${stage.url}/projects/${project.id}/files?path=app.js`)
+  await page.locator('svc-code .line[data-line="1"]').waitFor()
+  t.ok((await page.locator('svc-code .line').count()) < 400, 'only the lines near those seen are on the page')
+  await page.locator('svc-code .scroll').press('End')
+  await page.locator('svc-code .line[data-line="4000"]', { hasText: 'const value3999' }).waitFor()
+  await photograph(page, 'code-desktop')
+  const download = page.waitForEvent('download')
+  await page.getByRole('button', { name: 'Download' }).click()
+  t.equal((await download).suggestedFilename(), 'app.js')
+  t.equal(readFileSync(await (await download).path(), 'utf8'), site['app.js'])
+
+  await page.getByRole('treeitem', { name: 'images' }).click()
+  await page.locator('svc-rows').getByRole('link', { name: 'logo.png' }).click()
+  t.equal(await widthOf(page), 1)
+  await page.goBack()
+  await page.locator('svc-rows').getByRole('link', { name: 'drawing.svg' }).click()
+  t.equal(await widthOf(page), 40)
+  await page.locator('svc-code', { hasText: '<circle' }).waitFor()
+  t.same(await survey(page), [], 'readable and named')
+  await photograph(page, 'image-desktop')
+  await page.goto(`${stage.url}/projects/${project.id}/files?path=data.bin`)
+  await page.getByText('The file is not text. It can be downloaded.').waitFor()
+  await page.goto(`${stage.url}/projects/${project.id}/files?path=gr%C3%B6%C3%9Fe+%E6%96%87%E4%BB%B6.txt`)
+  await page.getByText('a name of many bytes').waitFor()
+  t.same(watch.complaints, [])
+  await page.goto(`${stage.url}/projects/${project.id}/files?path=..%2F..`)
+  await page.getByRole('heading', { name: 'Could not load what lies there' }).waitFor()
+  t.same(watch.foreign, [])
+})
+
+/** Of the picture that is shown, once it is there. */
+async function widthOf(page: Page): Promise<number> {
+  await page.locator('svc-file img').waitFor()
+  return page.evaluate('document.querySelector("svc-file img").decode().then(() => document.querySelector("svc-file img").naturalWidth)')
+}
+
+async function valueIs(page: Page, label: string, value: string): Promise<void> {
+  const field = page.getByRole('textbox', { name: label })
+  while ((await field.inputValue()) !== value) await new Promise(resolve => setTimeout(resolve, 20))
+}
+
+t.test('settings: every field, scripts from the last deployment, and a way back from leaving', { skip }, async t => {
+  const programs = join(t.testdir({}), '..', 'programs')
+  mkdirSync(programs, { recursive: true })
+  const listing = [{
+    name: 'shop', pm_id: 0, pid: 41, monit: { cpu: 1.5, memory: 50_000_000 },
+    pm2_env: { status: 'online', restart_time: 3, unstable_restarts: 0, pm_uptime: Date.now() - 7_200_000, exec_mode: 'fork_mode' }
+  }]
+  writeFileSync(join(programs, 'pm2'), `#!/bin/sh\necho '${JSON.stringify(listing)}'\n`)
+  chmodSync(join(programs, 'pm2'), 0o755)
+  const stage = await startServer(t, { environment: { PATH: `${programs}:${process.env['PATH']}`, ADMIN_TOKEN: adminToken } })
+  const project = await stage.createProject('storefront')
+  await labelsOf(stage)
+  await deployWithScript(stage, project)
+  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, stillDesktop)
+  t.teardown(() => context.close())
+  await open(page, `${stage.url}/projects/${project.id}`)
+  await tab(page, 'Settings').click()
+
+  await page.getByLabel('PM2 application').fill('shop')
+  await page.getByLabel('Category').selectOption({ label: 'Customers' })
+  await page.getByLabel('node').check()
+  await page.getByLabel('Environment').fill('staging')
+  await page.getByRole('button', { name: 'Fill in from the last deployment' }).click()
+  await valueIs(page, 'Post-deploy script', 'echo sent by a push')
+  await page.getByText('Not saved yet.').waitFor()
+  await page.getByRole('button', { name: 'Browse…' }).click()
+  await page.locator('svc-places').getByLabel('Find here').fill('s')
+  await page.keyboard.press('Escape')
+  t.same(await survey(page), [], 'readable and named')
+  await photograph(page, 'settings-desktop')
+
+  await tab(page, 'Files').click()
+  await page.getByRole('heading', { name: 'Leave without saving?' }).waitFor()
+  t.same(await survey(page), [], 'readable and named')
+  await photograph(page, 'leave-desktop')
+  await page.getByRole('button', { name: 'Stay here' }).click()
+  t.match(page.url(), /\/settings$/)
+  t.equal(await page.getByLabel('Environment').inputValue(), 'staging', 'nothing that was typed is lost')
+  await page.evaluate('history.back()')
+  await page.getByRole('heading', { name: 'Leave without saving?' }).waitFor()
+  await page.getByRole('button', { name: 'Stay here' }).click()
+  t.match(page.url(), /\/settings$/)
+
+  await page.getByLabel('Directory on the server').fill('/etc')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.locator('#project-deployPath-error').waitFor()
+  t.match(watch.complaints.splice(0), [/400.*\/api\/projects/])
+  await page.getByLabel('Directory on the server').fill(join(stage.sites, 'elsewhere'))
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('Saved', { exact: true }).waitFor()
+  const saved = (await stage.client.get(`/api/projects/${project.id}`)).body as Project
+  t.match(saved, {
+    env: 'staging', pm2AppName: 'shop', postDeployScript: 'echo sent by a push', deployPath: join(stage.sites, 'elsewhere')
+  })
+  t.ok(saved.categoryId !== null && saved.tagIds.length === 1)
+  await page.locator('svc-pm2').getByText('online').waitFor()
+  await page.locator('svc-pm2').getByText('2 h').waitFor()
+  await page.locator('.facts svc-label', { hasText: 'Customers' }).waitFor()
+
+  await page.getByLabel('Description').fill('to be thrown away')
+  await tab(page, 'Deployments').click()
+  await page.getByRole('button', { name: 'Discard the changes' }).click()
+  await page.getByRole('heading', { name: 'History' }).waitFor()
+  t.equal((await stage.client.get(`/api/projects/${project.id}`)).body.description, '')
+  t.same(await survey(page), [], 'readable and named')
+  await photograph(page, 'pm2-desktop')
+  t.same(watch.complaints, [])
+  t.same(watch.foreign, [])
+})
+
+async function labelsOf(stage: Stage): Promise<void> {
+  await stage.client.post('/api/categories', { name: 'Customers', color: 'blue' })
+  for (const [name, color] of [['node', 'green'], ['eu-west', 'purple']]) await stage.client.post('/api/tags', { name, color })
+}
+
+/** A deployment that brought a script of its own. */
+async function deployWithScript(stage: Stage, project: Project): Promise<void> {
+  const form = new FormData()
+  form.set('projectId', project.id)
+  form.set('postDeploy', 'echo sent by a push')
+  form.set('file', new Blob([await zipOf({ 'a.txt': 'a' })]), 'a.zip')
+  const headers = { authorization: `Bearer ${project.token}` }
+  await (await fetch(`${stage.url}/api/deploy/upload`, { method: 'POST', headers, body: form })).text()
+}
+
+t.test('on a phone, in Chinese, nothing sticks out at the side', { skip }, async t => {
+  const stage = await startServer(t)
+  const project = await stage.createProject('storefront', { description: 'A description that is long enough to be broken into lines' })
+  await labelsOf(stage)
+  write(join(stage.sites, 'storefront'), site)
+  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, {
+    viewport: phone, hasTouch: true, isMobile: true, locale: 'zh-CN', reducedMotion: 'reduce'
+  })
+  t.teardown(() => context.close())
+  await page.goto(`${stage.url}/projects/${project.id}`)
+  await page.locator('input[type=password]').fill(adminToken)
+  await page.locator('form button').click()
+  await page.getByRole('heading', { name: '在此部署' }).waitFor()
+  for (const [name, address, sign] of [
+    ['deploy', '', 'svc-upload'], ['files', '/files', 'svc-rows li'], ['file', '/files?path=css%2Fmain.css', 'svc-code .line'],
+    ['settings', '/settings', 'svc-project-form']
+  ] as const) {
+    await page.goto(`${stage.url}/projects/${project.id}${address}`)
+    await page.locator(sign).first().waitFor()
+    t.equal(await page.evaluate('document.documentElement.scrollWidth'), phone.width, name)
+    await photograph(page, `${name}-phone`)
+  }
+  t.same(watch.complaints, [])
+})

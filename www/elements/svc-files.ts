@@ -1,0 +1,259 @@
+import type { FileEntry } from '../../lib/model/file-entry.js'
+import type { Project } from '../../lib/model/project.js'
+import type { ProjectCalls } from '../server/project-calls.js'
+import { css } from '../dom/css.js'
+import { SvcElement } from '../dom/element.js'
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { createResource } from '../state/resource.js'
+import type { Resource } from '../state/resource.js'
+import { countWords, t } from '../words/t.js'
+import { fileAddress } from './file-address.js'
+import { icon } from './icon.js'
+import { stepsOf } from './places.js'
+import { loaded } from './states.js'
+import { SvcCode } from './svc-code.js'
+import { SvcFile } from './svc-file.js'
+import { SvcRows } from './svc-rows.js'
+import { SvcTree } from './svc-tree.js'
+import type { TreeGoEvent, TreeToggleEvent } from './svc-tree.js'
+import { createTree } from './tree-rows.js'
+import type { DirectoryTree } from './tree-rows.js'
+import { sizeWords } from './words.js'
+
+/** The reader goes to a file or directory of the project. */
+export class FileGoEvent extends Event {
+  readonly path: string
+
+  constructor(path: string) {
+    super('filego', { bubbles: true })
+    this.path = path
+  }
+}
+
+declare global {
+  interface HTMLElementEventMap {
+    filego: FileGoEvent
+  }
+}
+
+/** What a path turned out to be. */
+type Seen = { kind: 'directory'; entries: FileEntry[] } | { kind: 'file'; entry: FileEntry }
+
+/** So many are listed at most (§4.4 as decided); there may be more. */
+const maxListed = 10_000
+
+/**
+ * What lies in a project's target: a tree of its directories, and the directory or file that `path` names. Properties
+ * `project`, `calls`, `path`: relative, empty for the target itself. Events `filego`, `notice`.
+ */
+export class SvcFiles extends SvcElement {
+  static override sheet = css`
+    svc-files {
+      display: grid;
+      grid-template-columns: 240px minmax(0, 1fr);
+      gap: 24px;
+      align-items: start;
+
+      > aside { position: sticky; top: 16px; max-height: calc(100dvh - 32px); overflow-y: auto; }
+      > div { display: grid; grid-template-columns: minmax(0, 1fr); gap: 12px; }
+      .way { display: flex; flex-wrap: wrap; align-items: center; gap: 4px; min-height: 32px; font-family: var(--mono); font-size: var(--size-13); }
+      .way li { display: flex; align-items: center; gap: 4px; max-width: 100%; min-width: 0; }
+      .way .icon { width: 12px; height: 12px; color: var(--muted); }
+      .way [aria-current] { font-weight: 600; overflow-wrap: anywhere; }
+      svc-rows { --row-px: 37px; }
+      .row {
+        position: relative;
+        display: grid;
+        grid-template-columns: 16px minmax(0, 1fr) 90px 140px;
+        align-items: center;
+        gap: 12px;
+        height: 100%;
+        padding: 0 16px;
+      }
+      li + li .row { border-top: 1px solid var(--line); }
+      .row:hover { background: var(--hover); }
+      .row a { color: inherit; }
+      .row a:hover { text-decoration: none; }
+      .row a::after { content: ''; position: absolute; inset: 0; }
+      .row a:focus-visible { outline-color: transparent; }
+      .row a:focus-visible::after { outline: 2px solid var(--accent); outline-offset: -2px; border-radius: 6px; }
+      .row .icon, .row .number, .row svc-time { color: var(--muted); }
+      .row .number, .row svc-time { font-size: var(--size-13); text-align: right; }
+      .note { padding: 10px 16px; border-top: 1px solid var(--line); color: var(--muted); font-size: var(--size-13); }
+      @media (max-width: 959px) {
+        grid-template-columns: minmax(0, 1fr);
+        > aside { display: none; }
+      }
+      @media (max-width: 719px) {
+        svc-rows { --row-px: 49px; }
+        .row { grid-template-columns: 16px minmax(0, 1fr) auto; gap: 10px; }
+        .row svc-time { display: none; }
+      }
+    }
+  `
+
+  project!: Project
+  calls!: ProjectCalls
+  #path = ''
+  #tree!: DirectoryTree
+  #asked = new Set<string>()
+  #seen!: Resource<Seen>
+
+  get path(): string {
+    return this.#path
+  }
+
+  set path(path: string) {
+    if (path === this.#path) return
+    this.#path = path
+    if (this.isConnected) this.#look()
+  }
+
+  protected override connected(): void {
+    this.#tree = createTree(this.project.name)
+    this.#asked.clear()
+    this.#look()
+  }
+
+  protected override view(): Template {
+    return html`
+      <aside>
+        <svc-tree label="${t('Directories')}" .rows="${this.#tree.rows}" .selected="${this.#directory}"
+          @treetoggle="${(event: Event) => this.#toggle(event as TreeToggleEvent)}"
+          @treego="${(event: Event) => this.#go((event as TreeGoEvent).path)}"></svc-tree>
+      </aside>
+      <div>
+        ${this.#way()}
+        ${loaded(this.#seen, 'what lies there', seen =>
+          seen.kind === 'file' ? this.#file(seen.entry) : this.#list(seen.entries))}
+      </div>`
+  }
+
+  /** The directory one is in, also while a file of it is looked at. */
+  get #directory(): string {
+    return this.#seen.value?.kind === 'file' ? parentOf(this.#path) : this.#path
+  }
+
+  #way(): Template {
+    const below = stepsOf(`/${this.#path}`, '/').slice(1).map(({ name, path }) => ({ name, path: path.slice(1) }))
+    const steps = [{ name: this.project.name, path: '' }, ...below]
+    return html`
+      <nav aria-label="${t('Path')}">
+        <ol class="way" translate="no">
+          ${steps.map(({ name, path }, index) => html`
+            <li>
+              ${index === 0 ? null : icon('next')}
+              ${index === steps.length - 1
+                ? html`<span aria-current="location">${name}</span>`
+                : html`<a class="cut" href="${fileAddress(this.project.id, path)}">${name}</a>`}
+            </li>`)}
+        </ol>
+      </nav>`
+  }
+
+  #list(entries: readonly FileEntry[]): Template {
+    if (entries.length === 0) {
+      return html`
+        <div class="card state">
+          <p class="muted">
+            ${this.#path === ''
+              ? t('Nothing is here yet: the first deployment fills this directory.')
+              : t('This directory is empty.')}
+          </p>
+        </div>`
+    }
+    const files = entries.filter(({ isDir }) => !isDir)
+    const bytes = files.reduce((sum, { size }) => sum + size, 0)
+    const facts = [
+      files.length < entries.length ? countWords(entries.length - files.length, 'folder') : '',
+      files.length > 0 ? `${countWords(files.length, 'file')}, ${sizeWords(bytes)}` : ''
+    ].filter(Boolean).join(' · ')
+    return html`
+      <div class="card">
+        <svc-rows label="${t('Files')}" .key="${pathOf}" .items="${entries}" .row="${this.#row}"></svc-rows>
+        <p class="note number">
+          ${facts}
+          ${entries.length < maxListed ? null : t('There may be more than is shown.')}
+        </p>
+      </div>`
+  }
+
+  #row = (entry: FileEntry, { isCurrent }: { isCurrent: boolean }): Template => html`
+    <div class="row">
+      ${icon(entry.isDir ? 'folder' : 'file')}
+      <a class="cut" href="${fileAddress(this.project.id, entry.path)}" tabindex="${isCurrent ? null : '-1'}"
+        title="${entry.name}">
+        <span translate="no">${entry.name}</span>${entry.isDir ? html`<span class="unseen">${t('folder')}</span>` : null}
+      </a>
+      <span class="number">${entry.isDir ? null : sizeWords(entry.size)}</span>
+      <svc-time at="${entry.mtime}"></svc-time>
+    </div>`
+
+  #file(entry: FileEntry): Template {
+    return html`<svc-file .entry="${entry}" .projectId="${this.project.id}" .calls="${this.calls}"></svc-file>`
+  }
+
+  #go(path: string): void {
+    this.dispatchEvent(new FileGoEvent(path))
+  }
+
+  #toggle({ path, isOpen }: TreeToggleEvent): void {
+    this.#tree.setOpen(path, isOpen)
+    this.#fill()
+    this.update()
+  }
+
+  #look(): void {
+    const path = this.#path
+    this.#seen = createResource<Seen>({
+      load: signal => this.#see(path, signal),
+      onChange: () => {
+        if (path === this.#path) this.update()
+      },
+      signal: this.signal
+    })
+    void this.#seen.load()
+    this.#tree.reveal(path)
+    this.#fill()
+    this.update()
+  }
+
+  /** What lies in the directory above tells what the path is; asking for the wrong one would be an error. */
+  async #see(path: string, signal: AbortSignal): Promise<Seen> {
+    if (path !== '') {
+      const above = await this.#entries(parentOf(path), signal)
+      const entry = above.find(each => each.path === path)
+      if (entry !== undefined && !entry.isDir) return { kind: 'file', entry }
+    }
+    const entries = await this.#entries(path, signal)
+    this.#tree.setOpen(path, true)
+    return { kind: 'directory', entries }
+  }
+
+  async #entries(path: string, signal: AbortSignal): Promise<FileEntry[]> {
+    const entries = await this.calls.files(this.project.id, path, signal)
+    this.#tree.fill(path, entries.filter(({ isDir }) => isDir).map(({ name }) => name))
+    return entries
+  }
+
+  /** Loads what the tree shows and does not know. What fails there is told where it is looked at. */
+  #fill(): void {
+    for (const path of this.#tree.wanted) {
+      if (this.#asked.has(path)) continue
+      this.#asked.add(path)
+      this.#entries(path, this.signal).then(() => this.update(), () => this.#asked.delete(path))
+    }
+  }
+}
+
+const pathOf = ({ path }: FileEntry): string => path
+const parentOf = (path: string): string => path.split('/').slice(0, -1).join('/')
+
+export const elements = {
+  'svc-files': SvcFiles,
+  'svc-file': SvcFile,
+  'svc-code': SvcCode,
+  'svc-rows': SvcRows,
+  'svc-tree': SvcTree
+}

@@ -1,0 +1,284 @@
+import type { Project } from '../../lib/model/project.js'
+import type { PlaceCalls } from '../server/place-calls.js'
+import type { Labels, ProjectCalls, ProjectFields } from '../server/project-calls.js'
+import { Refused } from '../server/client.js'
+import { css } from '../dom/css.js'
+import { SvcElement } from '../dom/element.js'
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { t } from '../words/t.js'
+import { errorLine, field, submitted } from './field.js'
+import type { Field } from './field.js'
+import { categoryField } from './category-field.js'
+import { NoticeEvent } from './svc-notices.js'
+import type { PlacesChosenEvent } from './svc-places.js'
+import { TagChoiceEvent } from './svc-tag-choice.js'
+import { errorWords } from './words.js'
+
+/** The project was changed; the record as it is now. */
+export class ProjectChangeEvent extends Event {
+  readonly project: Project
+
+  constructor(project: Project) {
+    super('projectchange', { bubbles: true })
+    this.project = project
+  }
+}
+
+/** There is something unsaved now, or no longer. */
+export class UnsavedEvent extends Event {
+  readonly isUnsaved: boolean
+
+  constructor(isUnsaved: boolean) {
+    super('unsaved', { bubbles: true })
+    this.isUnsaved = isUnsaved
+  }
+}
+
+declare global {
+  interface HTMLElementEventMap {
+    projectchange: ProjectChangeEvent
+    unsaved: UnsavedEvent
+  }
+}
+
+const clientScripts: ReadonlyArray<{ value: string; allowed: boolean | null; words: string }> = [
+  { value: '', allowed: null, words: "As the server's settings say" },
+  { value: 'yes', allowed: true, words: 'Run them where this project has none of its own' },
+  { value: 'no', allowed: false, words: 'Refuse a push that carries one' }
+]
+
+/**
+ * What can be set on a project. Properties `project`, `calls`, `places`, `labels`. Events `projectchange`, `unsaved`,
+ * `notice`.
+ */
+export class SvcProjectForm extends SvcElement {
+  static override sheet = css`
+    svc-project-form {
+      display: block;
+
+      form { display: grid; gap: 20px; grid-template-columns: minmax(0, 1fr); }
+      .pair { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 20px; align-items: start; }
+      .save {
+        position: sticky;
+        bottom: 0;
+        z-index: 2;
+        display: flex;
+        flex-wrap: wrap;
+        align-items: center;
+        gap: 16px;
+        margin-inline: -4px;
+        padding: 12px 4px;
+        background: var(--ground);
+      }
+      .scripts { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 8px 16px; padding-top: 12px; }
+      @media (max-width: 719px) {
+        .pair { grid-template-columns: minmax(0, 1fr); }
+        .save { position: static; }
+      }
+    }
+  `
+
+  calls!: ProjectCalls
+  places!: PlaceCalls
+  #project!: Project
+  #labels: Labels = { categories: [], tags: [] }
+  #tagIds: readonly string[] | null = null
+  #apps: readonly string[] = []
+  #refusal: unknown = null
+  #isBusy = false
+  #isUnsaved = false
+  #isChoosing = false
+
+  get project(): Project {
+    return this.#project
+  }
+
+  set project(project: Project) {
+    this.#project = project
+    this.update()
+  }
+
+  get labels(): Labels {
+    return this.#labels
+  }
+
+  set labels(labels: Labels) {
+    this.#labels = labels
+    this.update()
+  }
+
+  protected override connected(): void {
+    this.listen(window, 'beforeunload', event => {
+      if (this.#isUnsaved) event.preventDefault()
+    })
+    // Only proposals: without them the name is typed.
+    this.calls.pm2Apps(this.signal).then(apps => {
+      this.#apps = apps.map(({ name }) => name)
+      this.update()
+    }, () => {})
+  }
+
+  protected override view(): Template {
+    const project = this.#project
+    const refusedField = this.#refusal instanceof Refused ? this.#refusal.field : undefined
+    const own = (name: keyof ProjectFields & string, rest: Omit<Field, 'form' | 'name' | 'value'>): Template =>
+      field({
+        form: 'project',
+        name,
+        value: String(project[name] ?? ''),
+        error: refusedField === name ? errorWords(this.#refusal) : undefined,
+        ...rest
+      })
+    const isElsewhere = this.#refusal !== null && (refusedField === undefined || !formFields.has(refusedField))
+    return html`
+      <form @submit="${(event: Event) => void this.#save(event)}" @input="${(event: Event) => this.#touched(event)}">
+        <div class="pair">
+          ${own('name', { label: t('Name'), isRequired: true })}
+          ${own('env', { label: t('Environment'), placeholder: 'production' })}
+        </div>
+        ${own('description', { label: t('Description') })}
+        ${own('deployPath', {
+          label: t('Directory on the server'), isRequired: true, isMono: true,
+          hint: t('The next deployment goes there. Files of earlier ones stay where they are.'),
+          beside: html`
+            <button type="button" aria-expanded="${this.#isChoosing ? 'true' : 'false'}"
+              @click="${() => this.#choosing(!this.#isChoosing)}">${t('Browse…')}</button>`
+        })}
+        ${this.#isChoosing
+          ? html`
+            <svc-places include="dirs" .calls="${this.places}" .start="${this.#input('deployPath').value}"
+              @placeschosen="${(event: Event) => this.#chosen(event as PlacesChosenEvent)}"
+              @placescancel="${() => this.#choosing(false)}"></svc-places>`
+          : null}
+        <div class="pair">
+          ${categoryField({ form: 'project', categories: this.#labels.categories, chosen: project.categoryId })}
+          ${own('pm2AppName', {
+            label: t('PM2 application'), proposals: this.#apps,
+            hint: t('Its state is shown with the project. Empty: none.')
+          })}
+        </div>
+        <svc-tag-choice label="${t('Tags')}" .tags="${this.#labels.tags}" .chosen="${this.#tagIds ?? project.tagIds}"
+          @tagchoice="${(event: Event) => this.#tagged((event as TagChoiceEvent).tagIds)}"></svc-tag-choice>
+        <header class="scripts">
+          <h2>${t('Scripts')}</h2>
+          <button type="button" @click="${() => void this.#fillIn()}">${t('Fill in from the last deployment')}</button>
+        </header>
+        ${own('preDeployScript', {
+          label: t('Pre-deploy script'), rows: 4, isMono: true,
+          hint: t('Runs in the directory before the files arrive. If it fails, nothing is replaced.')
+        })}
+        ${own('postDeployScript', {
+          label: t('Post-deploy script'), rows: 4, isMono: true, placeholder: 'systemctl restart storefront',
+          hint: t('Runs in the directory after the files have arrived. Set here, it wins over one that a push carries.')
+        })}
+        <label class="check">
+          <input type="checkbox" name="postDeployAsync" .checked="${project.postDeployAsync}">
+          <span>${t('Do not wait for the post-deploy script')}</span>
+        </label>
+        <div class="field">
+          <label for="project-client-scripts">${t('Scripts that a push carries')}</label>
+          <select id="project-client-scripts" name="allowClientScripts">
+            ${clientScripts.map(({ value, allowed, words }) => html`
+              <option value="${value}" .selected="${allowed === project.allowClientScripts}">${t(words)}</option>`)}
+          </select>
+        </div>
+        ${errorLine(isElsewhere ? errorWords(this.#refusal) : null)}
+        <div class="save">
+          <button class="primary" disabled="${this.#isBusy || !this.#isUnsaved}">${t('Save')}</button>
+          ${this.#isUnsaved ? html`<span class="muted small">${t('Not saved yet.')}</span>` : null}
+        </div>
+      </form>`
+  }
+
+  #input(name: string): HTMLInputElement {
+    return this.querySelector(`#project-${name}`) as HTMLInputElement
+  }
+
+  #touched(event: Event): void {
+    // What is typed to find a directory is no change yet.
+    if ((event.target as Element).closest('svc-places') === null) this.#unsaved(true)
+  }
+
+  #unsaved(isUnsaved: boolean): void {
+    if (isUnsaved !== this.#isUnsaved) {
+      this.#isUnsaved = isUnsaved
+      this.dispatchEvent(new UnsavedEvent(isUnsaved))
+    }
+    this.update()
+  }
+
+  #choosing(isChoosing: boolean): void {
+    this.#isChoosing = isChoosing
+    this.update()
+    if (!isChoosing) this.#input('deployPath').focus()
+  }
+
+  #chosen({ paths: [path] }: PlacesChosenEvent): void {
+    if (path !== undefined) this.#input('deployPath').value = path
+    this.#choosing(false)
+    this.#unsaved(true)
+  }
+
+  #tagged(tagIds: readonly string[]): void {
+    this.#tagIds = tagIds
+    this.#unsaved(true)
+  }
+
+  /** The scripts of the last good deployment that ran any, whoever had sent them. */
+  async #fillIn(): Promise<void> {
+    try {
+      const { deployId, preDeployScript, postDeployScript } = await this.calls.recentScripts(this.#project.id)
+      if (deployId === null) {
+        this.dispatchEvent(new NoticeEvent(t('No successful deployment has run a script yet')))
+        return
+      }
+      this.#input('preDeployScript').value = preDeployScript
+      this.#input('postDeployScript').value = postDeployScript
+      this.#unsaved(true)
+    } catch (error) {
+      this.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
+    }
+  }
+
+  async #save(event: Event): Promise<void> {
+    const fields = fieldsOf(submitted(event), this.#tagIds ?? this.#project.tagIds)
+    this.#refusal = null
+    this.#isBusy = true
+    this.update()
+    try {
+      const project = await this.calls.update(this.#project.id, fields)
+      this.#tagIds = null
+      this.#unsaved(false)
+      this.dispatchEvent(new ProjectChangeEvent(project))
+      this.dispatchEvent(new NoticeEvent(t('Saved')))
+    } catch (error) {
+      this.#refusal = error
+    }
+    this.#isBusy = false
+    this.update()
+  }
+}
+
+const formFields = new Set([
+  'name', 'env', 'description', 'deployPath', 'pm2AppName', 'preDeployScript', 'postDeployScript'
+])
+
+function fieldsOf(values: Record<string, string>, tagIds: readonly string[]): ProjectFields {
+  const value = (name: string): string => values[name] ?? ''
+  const env = value('env').trim()
+  return {
+    name: value('name').trim(),
+    description: value('description').trim(),
+    deployPath: value('deployPath').trim(),
+    ...(env === '' ? {} : { env }),
+    categoryId: value('categoryId'),
+    tagIds: [...tagIds],
+    pm2AppName: value('pm2AppName').trim(),
+    // A form's text has the line ends of the network; a shell stumbles over them.
+    preDeployScript: value('preDeployScript').replaceAll('\r\n', '\n'),
+    postDeployScript: value('postDeployScript').replaceAll('\r\n', '\n'),
+    postDeployAsync: values['postDeployAsync'] !== undefined,
+    allowClientScripts: clientScripts.find(each => each.value === value('allowClientScripts'))?.allowed ?? null
+  }
+}

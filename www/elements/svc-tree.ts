@@ -1,0 +1,160 @@
+import { css } from '../dom/css.js'
+import { SvcElement } from '../dom/element.js'
+import { html, keyed } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { icon } from './icon.js'
+import type { TreeRow } from './tree-rows.js'
+
+/** A directory is to be opened or closed. */
+export class TreeToggleEvent extends Event {
+  readonly path: string
+  readonly isOpen: boolean
+
+  constructor(path: string, isOpen: boolean) {
+    super('treetoggle', { bubbles: true })
+    this.path = path
+    this.isOpen = isOpen
+  }
+}
+
+/** The reader goes to a directory. */
+export class TreeGoEvent extends Event {
+  readonly path: string
+
+  constructor(path: string) {
+    super('treego', { bubbles: true })
+    this.path = path
+  }
+}
+
+declare global {
+  interface HTMLElementEventMap {
+    treetoggle: TreeToggleEvent
+    treego: TreeGoEvent
+  }
+}
+
+/**
+ * Directories as a tree. Properties `rows`; `selected`: the path one is in. Attribute `label`. Events `treetoggle`,
+ * `treego`. Keys (ARIA tree pattern): up, down, Home, End move; right opens, then goes into; left closes, then goes out;
+ * Enter and Space go there.
+ */
+export class SvcTree extends SvcElement {
+  static readonly observedAttributes = ['label']
+
+  static override sheet = css`
+    svc-tree {
+      display: block;
+
+      [role=treeitem] {
+        --level: 0;
+        display: flex;
+        align-items: center;
+        gap: 6px;
+        min-height: 30px;
+        padding-left: calc(4px + var(--level) * 14px);
+        padding-right: 8px;
+        border-radius: 4px;
+        cursor: pointer;
+      }
+      [role=treeitem]:hover { background: var(--hover); }
+      [role=treeitem][aria-selected=true] { background: var(--accent-quiet); font-weight: 500; }
+      .icon { color: var(--muted); }
+      .turn { display: grid; place-content: center; width: 18px; height: 24px; }
+      .turn .icon { width: 12px; height: 12px; }
+      [aria-expanded=true] > .turn .icon { rotate: 90deg; }
+      @media (pointer: coarse) { [role=treeitem] { min-height: 44px; } }
+    }
+  `
+
+  #rows: readonly TreeRow[] = []
+  #selected = ''
+  #current = ''
+  #hasToFocus = false
+
+  get rows(): readonly TreeRow[] {
+    return this.#rows
+  }
+
+  set rows(rows: readonly TreeRow[]) {
+    this.#rows = rows
+    this.update()
+  }
+
+  get selected(): string {
+    return this.#selected
+  }
+
+  set selected(path: string) {
+    this.#selected = path
+    this.#current = path
+    this.update()
+  }
+
+  protected override view(): Template {
+    const current = this.#rows.find(({ path }) => path === this.#current) ?? this.#rows[0]
+    return html`
+      <ul role="tree" translate="no" aria-label="${this.getAttribute('label')}"
+        @keydown="${(event: Event) => this.#pressed(event as KeyboardEvent)}">
+        ${this.#rows.map(row => keyed(row.path, html`
+          <li role="treeitem" aria-level="${row.level}" aria-posinset="${row.place}" aria-setsize="${row.siblings}"
+            aria-expanded="${row.hasChildren === false ? null : row.isOpen ? 'true' : 'false'}"
+            aria-selected="${row.path === this.#selected ? 'true' : 'false'}" title="${row.name}"
+            tabindex="${row === current ? '0' : '-1'}" @click="${(event: Event) => this.#clicked(event, row)}">
+            <span class="turn">${row.hasChildren === false ? null : icon('next')}</span>
+            ${icon('folder')}<span class="cut">${row.name}</span>
+          </li>`))}
+      </ul>`
+  }
+
+  protected override rendered(): void {
+    for (const [index, item] of this.querySelectorAll<HTMLElement>('[role=treeitem]').entries()) {
+      item.style.setProperty('--level', String((this.#rows[index]?.level ?? 1) - 1))
+    }
+    if (!this.#hasToFocus) return
+    this.#hasToFocus = false
+    this.querySelector<HTMLElement>('[tabindex="0"]')?.focus()
+  }
+
+  #clicked(event: Event, row: TreeRow): void {
+    this.#current = row.path
+    const isTurn = (event.target as Element).closest('.turn') !== null
+    if (isTurn && row.hasChildren !== false) this.dispatchEvent(new TreeToggleEvent(row.path, !row.isOpen))
+    else this.dispatchEvent(new TreeGoEvent(row.path))
+    this.update()
+  }
+
+  #pressed(event: KeyboardEvent): void {
+    if (event.altKey || event.ctrlKey || event.metaKey) return
+    const index = Math.max(0, this.#rows.findIndex(({ path }) => path === this.#current))
+    const row = this.#rows[index]
+    if (row === undefined) return
+    const last = this.#rows.length - 1
+    const next = { ArrowDown: Math.min(last, index + 1), ArrowUp: Math.max(0, index - 1), Home: 0, End: last }[event.key]
+    if (next !== undefined) this.#move(next)
+    else if (event.key === 'ArrowRight') this.#right(row, index)
+    else if (event.key === 'ArrowLeft') this.#left(row, index)
+    else if (event.key === 'Enter' || event.key === ' ') this.dispatchEvent(new TreeGoEvent(row.path))
+    else return
+    event.preventDefault()
+  }
+
+  #right(row: TreeRow, index: number): void {
+    if (row.hasChildren === false) return
+    if (!row.isOpen) this.dispatchEvent(new TreeToggleEvent(row.path, true))
+    else if (this.#rows[index + 1]?.level === row.level + 1) this.#move(index + 1)
+  }
+
+  #left(row: TreeRow, index: number): void {
+    if (row.isOpen && row.hasChildren === true) return void this.dispatchEvent(new TreeToggleEvent(row.path, false))
+    for (let above = index - 1; above >= 0; above--) {
+      if ((this.#rows[above] as TreeRow).level < row.level) return this.#move(above)
+    }
+  }
+
+  #move(index: number): void {
+    this.#current = (this.#rows[index] as TreeRow).path
+    this.#hasToFocus = true
+    this.update()
+  }
+}
