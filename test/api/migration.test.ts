@@ -48,7 +48,8 @@ const ofTheMachine: Record<string, string> = {
   '/api/terminal/ws': 'a shell',
   '/api/overview': 'uptime; what it is made of is compared',
   '/api/settings/schema': 'of the program',
-  '/api/projects/:id/download': 'bytes of files that are compared'
+  '/api/projects/:id/download': 'bytes of files that are compared',
+  '/api/log-sources/:sourceId/download': 'bytes of files that are on both machines'
 }
 
 /** Every page of the API that tells of what was carried, by its route. */
