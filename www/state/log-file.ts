@@ -56,6 +56,8 @@ export class LogFile extends Announcer implements LogText {
   #isUnfinished = false
   #isRotating = false
   #isCatchingUp = false
+  /** Nothing is known yet of whether the lines that are held are of the file that the stream tells of. */
+  #isUnsure = true
   #isPaging = false
   #notBeforeMs = 0
 
@@ -97,6 +99,11 @@ export class LogFile extends Announcer implements LogText {
 
   get problem(): string | null {
     return this.#problem
+  }
+
+  /** The stream has told which file it is: what is written or rotated from now on is not missed. */
+  get isFollowed(): boolean {
+    return this.#file !== null
   }
 
   /** Bytes, as far as it is known. */
@@ -291,6 +298,7 @@ export class LogFile extends Announcer implements LogText {
     }
     if (!isSame) this.#beginNewFile(t('The file was rotated meanwhile'))
     this.#told = offset
+    this.#isUnsure = isSame
     if (!this.#isAtEnd) return
     if (offset - (this.#held.end ?? 0) <= maxMissedBytes) return void this.#catchUp()
     this.#isAtEnd = false
@@ -305,7 +313,7 @@ export class LogFile extends Announcer implements LogText {
     const from = this.#told
     this.#told = offset
     if (!this.#isAtEnd) this.#arrived += lines.length
-    else if (this.#held.end === from && !this.#isUnfinished && !this.#isCatchingUp) {
+    else if (this.#held.end === from && !this.#isUnfinished) {
       this.#arrive(lines, { start: from, end: offset })
     } else {
       void this.#catchUp()
@@ -332,6 +340,29 @@ export class LogFile extends Announcer implements LogText {
     if (this.#isAtEnd) this.#held.append({ lines: [{ at: '', text: words, isNote: true }], bytes: { start: 0, end: 0 } })
   }
 
+  /**
+   * Whether the file still has what was shown of it: it may have been replaced before the stream told which one it is, or
+   * truncated and written anew while the connection was lost.
+   */
+  async #makeSure(end: number): Promise<void> {
+    const { signal } = this.#needs
+    const isChanged = ((epoch, file) => () => epoch !== this.#epoch || file !== this.#file || end !== (this.#held.end ?? 0))(this.#epoch, this.#file)
+    const shown = end === 0 ? '' : textOf(this.#held.lines)
+    const window = end === 0 ? null : await this.#read({ direction: 'backward', offset: end })
+    if (isChanged()) return
+    this.#isUnsure = false
+    if (window === null || window.binary) return
+    const there = window.lines.slice(-knownLines - 1).join('\n')
+    // The last line may have been unfinished, and a very long one may have been shown in other pieces.
+    if (window.endOffset >= end && (there.includes(shown) || shown.includes(there))) return
+    // Where it has just been rotated, the stream will tell, and better: it has the last lines of the old one.
+    await new Promise(resolve => setTimeout(resolve, rotationMs))
+    if (isChanged() || signal.aborted) return
+    const told = this.#told
+    this.#beginNewFile(t('The file was rotated meanwhile'))
+    this.#told = told
+  }
+
   /** Reads from where the lines end up to where the stream is, or what finishes the last line. */
   async #catchUp(): Promise<void> {
     if (this.#isCatchingUp || !this.#isAtEnd) return
@@ -342,8 +373,12 @@ export class LogFile extends Announcer implements LogText {
         const end = this.#held.end ?? 0
         const epoch = this.#epoch
         const file = this.#file
-        if (end >= this.#told) break
+        if (end >= this.#told && !this.#isUnsure) break
         try {
+          if (this.#isUnsure) {
+            await this.#makeSure(end)
+            continue
+          }
           const window = await this.#read({ direction: 'forward', offset: end })
           if (file !== this.#file || epoch !== this.#epoch || end !== (this.#held.end ?? 0)) continue
           // Shorter than what is held: another file, of which the stream will tell.
@@ -364,6 +399,13 @@ export class LogFile extends Announcer implements LogText {
 }
 
 const lineOf = (text: string): LogLine => ({ at: '', text })
+
+/** Within which the stream tells of a rotation. */
+const rotationMs = 2500
+/** Lines at the end by which a file is known. */
+const knownLines = 5
+
+const textOf = (lines: readonly LogLine[]): string => lines.slice(-knownLines).map(({ text }) => text).join('\n')
 
 /** Bytes that are no text are said to be there. */
 function partOf({ lines, binary, startOffset, endOffset }: LogWindow): LinePart {
