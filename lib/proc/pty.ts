@@ -96,7 +96,8 @@ async function loadModule(load: () => Promise<unknown>): Promise<PtyModule> {
 }
 
 function explain(error: NodeJS.ErrnoException): string {
-  const isAbsent = error.code === 'ERR_MODULE_NOT_FOUND' || error.code === 'MODULE_NOT_FOUND'
+  // By its words too: an error that comes from a loader's own thread has lost its code.
+  const isAbsent = error.code === 'MODULE_NOT_FOUND' || /^Cannot find (package|module)/.test(error.message)
   if (isAbsent && error.message.includes(packageName)) {
     return 'The terminal needs the package node-pty: install it beside svc with "npm install node-pty", then start svc again'
   }

@@ -115,7 +115,7 @@ export async function surveyFocus(page: Page, most: number): Promise<string[]> {
 
 /**
  * Words in Latin letters where the panel should speak Chinese. Code, logs, what users named (`names`) and sentences of the
- * server, which are marked as English, are passed over.
+ * server, which are marked as not to be translated, are passed over.
  */
 export function latinWords(page: Page, names: readonly string[]): Promise<string[]> {
   return page.evaluate(`((names) => {
@@ -123,7 +123,7 @@ export function latinWords(page: Page, names: readonly string[]): Promise<string
     const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
     while (texts.nextNode()) {
       const element = texts.currentNode.parentElement
-      if (!element.checkVisibility() || element.closest('code, pre, kbd, option, time, .mono, svc-log, svc-code, svc-terminal, noscript, [lang=en]')) continue
+      if (!element.checkVisibility() || element.closest('code, pre, kbd, option, time, .mono, svc-log, svc-code, svc-terminal, noscript, [translate=no]')) continue
       let text = texts.currentNode.data
       // Commands in quotation marks, paths, addresses and names of settings are the same in every language.
       text = text.replace(/“[^”]*”|\\S*[\\/_.@]\\S*/g, ' ')

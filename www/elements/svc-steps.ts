@@ -88,7 +88,7 @@ export class SvcSteps extends SvcElement {
     if (step.status === 'skipped') return t('none')
     const hasExit = step.status === 'failed' && step.exitCode !== undefined && step.exitCode !== null
     return html`
-      ${hasExit ? html`<span class="exit">exit ${step.exitCode}</span>${' · '}` : null}
+      ${hasExit ? html`<span class="exit">${t('exit {code}', { code: Number(step.exitCode) })}</span>${' · '}` : null}
       <svc-span from="${step.startedAt}" to="${step.endedAt}"></svc-span>`
   }
 }

@@ -201,7 +201,7 @@ function entryRow(entry: AuditEntry, names: ReadonlyMap<string, string>): Templa
         <span class="cut">${words === undefined ? entry.action : t(words)}</span>
         ${entry.ok ? null : html`<span class="failed">${t('Failed')}</span>`}
       </b>
-      <span class="what small">${whatOf(entry, names)}</span>
+      <span class="what small" translate="no">${whatOf(entry, names)}</span>
       <span class="who cut" title="${entry.actor}">${actorOf(entry.actor, names)}</span>
       <span class="where cut" title="${entry.ip}">${entry.ip}</span>
     </li>`

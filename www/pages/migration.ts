@@ -94,8 +94,8 @@ function findings(list: Finding[]): Template {
       ${sorted.map(({ level, message, next }) => html`
         <li class="${level}">
           ${icon(level === 'ok' ? 'success' : level === 'error' ? 'failed' : 'warning')}
-          <p><span class="unseen">${said[level]}: </span>${message}</p>
-          ${next === null ? null : html`<p class="muted small">${next}</p>`}
+          <p><span class="unseen">${said[level]}: </span><span translate="no">${message}</span></p>
+          ${next === null ? null : html`<p class="muted small" translate="no">${next}</p>`}
         </li>`)}
     </ul>`
 }

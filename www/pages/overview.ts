@@ -203,7 +203,7 @@ function answer({ status, health, deployments, runningCount, queuedCount }: Over
   return last.status === 'failed'
     ? html`
       <h1>${t('{name} failed to deploy', { name: last.projectName })}</h1>
-      <p>${when}${last.errorMessage && ` · ${last.errorMessage}`}</p>`
+      <p>${when}${last.errorMessage && html` · <span translate="no">${last.errorMessage}</span>`}</p>`
     : html`<h1>${t('{name} is deployed', { name: last.projectName })}</h1><p>${when} · ${deploymentWords(last)}</p>`
 }
 
