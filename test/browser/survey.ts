@@ -11,6 +11,8 @@ export function survey(page: Page): Promise<string[]> {
 /** Runs in the page. Its colours are computed ones, its grounds composed of all that lie behind a text. */
 const surveyScript = /* js */ `() => {
   const faults = []
+  // What appears gradually is judged by what it comes to; what goes round for ever has no end.
+  for (const animation of document.getAnimations()) if (animation.effect.getComputedTiming().endTime !== Infinity) animation.finish()
   const describe = element => {
     const words = (element.textContent ?? '').trim().replace(/\\s+/g, ' ').slice(0, 40)
     return '<' + element.localName + (element.className ? '.' + String(element.getAttribute('class')).replaceAll(' ', '.') : '') + '> ' + words
