@@ -300,8 +300,10 @@ export class SvcLog extends SvcElement {
 
   #toStart(): void {
     const output = this.#output
-    if (output?.head === 'more' && output.toStart !== undefined) output.toStart()
     this.#view?.reveal(output?.firstNumber ?? 0, 'top')
+    if (output?.head !== 'more' || output.toStart === undefined) return
+    // Once more when it is there: lines that came in before those that are held would have moved the place.
+    void output.toStart().then(line => this.#view?.reveal(line, 'top'))
   }
 
   #selectAll(): void {

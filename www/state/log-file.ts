@@ -165,8 +165,13 @@ export class LogFile extends Announcer implements LogText {
     void this.#read({ direction: 'tail' }).then(window => this.#showEnd(window), error => this.#failed(error))
   }
 
-  toStart(): void {
-    void this.jump(0).catch(error => this.#failed(error))
+  async toStart(): Promise<number> {
+    try {
+      return await this.jump(0)
+    } catch (error) {
+      this.#failed(error)
+      return this.firstNumber
+    }
   }
 
   #read(query: { direction: 'forward' | 'backward' | 'tail'; offset?: number }, size = windowBytes): Promise<LogWindow> {

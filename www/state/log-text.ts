@@ -27,9 +27,10 @@ export interface LogText extends EventTarget {
   readonly head: 'start' | 'more' | 'dropped'
   /** More is wanted before the first line, or after the last; it comes as a change. */
   reach?(edge: 'start' | 'end'): void
-  /** Shows the log's end, or its start, wherever it is now. */
+  /** Shows the log's end, wherever it is now. */
   toEnd?(): void
-  toStart?(): void
+  /** Shows its start; gives the number of the first line. */
+  toStart?(): Promise<number>
   /** The number of the first line at or after a time; null: there is none. */
   seek(atMs: number): Promise<number | null>
 }
