@@ -1,0 +1,38 @@
+import type { Words } from '../t.js'
+
+/** What is said of a log file, in whichever page it is shown. */
+export const words: Words = {
+  'log file': '个日志文件',
+  'the log files': '日志文件',
+  'Plain text': '纯文本',
+  'JSON lines': 'JSON 行',
+  'Terminal colours': '终端颜色',
+  'Side by side': '并排显示',
+  'Merged by time': '按时间合并',
+  'The file was rotated at {time}': '文件于 {time} 轮转',
+  'The file was rotated meanwhile': '文件在此期间已轮转',
+  '{count} bytes that are no text': '{count} 字节非文本内容',
+  'Search': '搜索',
+  'Search the whole file': '搜索整个文件',
+  'Regular expression': '正则表达式',
+  'Match case': '区分大小写',
+  'Hits': '结果',
+  'More hits': '更多结果',
+  'hit': '处结果',
+  '{hits} in {done} of {all}': '{all} 中已搜索 {done}，{hits}',
+  'Not found in this file.': '此文件中未找到。',
+  'The first {hits}; there are more.': '前 {hits}；还有更多。',
+  '{hits}, then it was stopped.': '{hits}，之后被停止。',
+  'Stop': '停止',
+  'Previous hit': '上一处',
+  'Next hit': '下一处',
+  'Searching': '正在搜索',
+  'Place in the file': '文件中的位置',
+  'compressed, shown inflated': '压缩文件，显示解压后的内容',
+  'This is no text': '这不是文本',
+  'The file holds {size} of something that cannot be shown as lines.': '此文件包含 {size} 无法按行显示的内容。',
+  'No log files yet': '尚无日志文件',
+  '{count} chosen': '已选 {count} 个',
+  'Choose all': '全选',
+  'Choose {name}': '选择 {name}'
+}
