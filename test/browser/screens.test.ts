@@ -121,7 +121,7 @@ for (const { what, theme, base, isPhone, language, isProxied } of walks) {
       const path = paths[index] as string
       await show(page, `${url}/${address}`)
       t.same(await survey(page), [], `${path || 'the overview'} can be read and named`)
-      if (!isPhone && !isProxied) t.same(await surveyFocus(page, 120), [], `${path || 'the overview'} shows where the focus is`)
+      if (!isPhone && !isProxied) t.same(await surveyFocus(page, 60), [], `${path || 'the overview'} shows where the focus is`)
       if (language === 'zh') t.same(await latinWords(page, [name, ...sameEverywhere]), [], `${path || 'the overview'} speaks Chinese`)
       if (process.env['PICTURES'] !== undefined) {
         const file = `${path.replaceAll('/', '-').replaceAll(':', '') || 'overview'}-${isPhone ? 'phone' : 'desk'}-${theme}-${language}`
