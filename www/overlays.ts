@@ -45,12 +45,14 @@ export function createOverlays({ app, context, preferences }: OverlayNeeds): Ove
     const { key, ctrlKey, metaKey, altKey } = event
     const isWriting = target.closest('input, textarea, select') !== null
     const wish = keys({ key, ctrlKey, metaKey, altKey, isWriting }, event.timeStamp)
-    const field = wish?.kind === 'search' ? app.querySelector<HTMLElement>('main input[type=search]') : null
+    // Where the field is not open yet, its button says so by the key that stands for it.
+    const field = wish?.kind === 'search' ? app.querySelector<HTMLElement>('main input[type=search], main [aria-keyshortcuts="/"]') : null
     if (wish === null || (wish.kind === 'search' && field === null)) return
     event.preventDefault()
     if (wish.kind === 'palette') void lay('palette')
     else if (wish.kind === 'help') void lay('preferences')
     else if (wish.kind === 'go') context.go(wish.address)
+    else if (field instanceof HTMLButtonElement) field.click()
     else field?.focus()
   }
 

@@ -149,6 +149,7 @@ t.test('a large file: its end at once, any place of it, a search of all of it', 
   await holds(page, `/items.(12\\d{4})\\?/.test(document.querySelector('svc-log .lines').textContent)`)
   t.match(page.url(), /\?at=\d+$/)
 
+  await page.evaluate('document.activeElement.blur()')
   await page.keyboard.press('/')
   await page.getByLabel('Search the whole file').fill('" 500 ')
   await page.keyboard.press('Enter')

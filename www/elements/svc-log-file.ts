@@ -131,7 +131,7 @@ export class SvcLogFile extends SvcElement {
         ? null
         : html`
           <button type="button" class="quiet" aria-pressed="${this.#isSearching ? 'true' : 'false'}"
-            @click="${() => this.#switchSearch()}">${icon('search')}<span>${t('Search')}</span></button>`}`
+            aria-keyshortcuts="/" @click="${() => this.#switchSearch()}">${icon('search')}<span>${t('Search')}</span></button>`}`
     return html`
       <svc-log class="${this.#hasRail(file) ? 'tall railed' : 'tall'}" downloadable="" heading="${label}" .output="${file}"
         .format="${kind === 'json' ? jsonFormat : plainFormat}" .tools="${tools}"
