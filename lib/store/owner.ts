@@ -82,6 +82,8 @@ async function ownPlace(place: string, home: string): Promise<Ownership> {
     const own = `${path}.${randomBytes(3).toString('hex')}`
     const server = await listen(own)
     const outcome = await compete(place, own).catch(async error => {
+      // Between its bind(2) and its listen(2) a socket looks dead: another starter has removed the announcement.
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 'stepped_back' as const
       await release(server, own)
       throw error
     })
