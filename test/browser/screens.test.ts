@@ -92,7 +92,8 @@ async function show(page: Page, url: string): Promise<void> {
 const walks = [
   { what: 'at the root, light, on a desk', theme: 'light', base: '', isPhone: false, language: 'en', isProxied: false },
   { what: 'below a prefix, dark, on a phone, in Chinese', theme: 'dark', base: '/tools/svc', isPhone: true, language: 'zh', isProxied: false },
-  { what: 'behind nginx below a prefix, dark, on a desk', theme: 'dark', base: '/tools/svc', isPhone: false, language: 'en', isProxied: true }
+  { what: 'behind nginx below a prefix, dark, on a desk', theme: 'dark', base: '/tools/svc', isPhone: false, language: 'en', isProxied: true },
+  { what: 'behind nginx, light, on a phone', theme: 'light', base: '', isPhone: true, language: 'en', isProxied: true }
 ] as const
 
 for (const { what, theme, base, isPhone, language, isProxied } of walks) {
@@ -121,7 +122,7 @@ for (const { what, theme, base, isPhone, language, isProxied } of walks) {
       const path = paths[index] as string
       await show(page, `${url}/${address}`)
       t.same(await survey(page), [], `${path || 'the overview'} can be read and named`)
-      if (!isPhone && !isProxied) t.same(await surveyFocus(page, 60), [], `${path || 'the overview'} shows where the focus is`)
+      if (!isPhone && !isProxied) t.same(await surveyFocus(page, 120), [], `${path || 'the overview'} shows where the focus is`)
       if (language === 'zh') t.same(await latinWords(page, [name, ...sameEverywhere]), [], `${path || 'the overview'} speaks Chinese`)
       if (process.env['PICTURES'] !== undefined) {
         const file = `${path.replaceAll('/', '-').replaceAll(':', '') || 'overview'}-${isPhone ? 'phone' : 'desk'}-${theme}-${language}`
