@@ -2,10 +2,18 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { zipOf } from '../support/zip.js'
-import { blocksOf, runDocument, top, type Given } from './document.js'
+import { blocksOf, runDocument, top, type Block, type Given } from './document.js'
 
 /** Every command that a document shows is run, in its order. */
 const site = { 'work/dist/index.html': '<h1>A site</h1>\n' }
+/** A server that runs, and a project with one deployment, as most documents take for granted. */
+const running: Block[] = [
+  { line: 0, mark: 'sh server', text: 'svc serve\n' },
+  { line: 0, mark: 'sh', text: `curl -fsS http://127.0.0.1:5431/api/projects -H "Authorization: Bearer $ADMIN_TOKEN" \\
+    -H 'Content-Type: application/json' -d '{"name": "site", "deployPath": "/srv/site"}'\n` },
+  { line: 0, mark: 'sh', text: `svc init --project proj_… --server http://127.0.0.1:5431 --out dist
+    SVC_DEPLOY_TOKEN=… svc push --json\n` }
+]
 const given: Record<string, Given> = {
   'README.md': {
     files: { ...site, 'work/build.zip': await zipOf({ 'index.html': '<h1>Another</h1>\n' }), 'work/body.json': '{}' },
@@ -16,7 +24,7 @@ const documents = ['README.md', ...readdirSync(join(top, 'docs')).filter(name =>
 
 for (const document of documents) {
   t.test(`the commands of ${document} do what it says`, async t => {
-    const { code, line, stderr } = await runDocument(document, given[document] ?? { files: site })
+    const { code, line, stderr } = await runDocument(document, given[document] ?? { files: site, done: running })
     t.equal(code, 0, `${document}:${line} ${code === 0 ? '' : stderr.slice(-2000)}`)
   })
 

@@ -46,7 +46,7 @@ const readings: Array<[RegExp, string]> = [
   [/dep_…/g, '$DEPLOYMENT'],
   [/\b(SVC_DEPLOY_TOKEN|DEPLOY_TOKEN)=…/g, '$1=$DEPLOY_TOKEN'],
   [/\b(SVC_TOKEN|ADMIN_TOKEN)=…/g, '$1=$ADMIN_TOKEN'],
-  [/(?<![\w$/.}])\/(srv|opt|etc|backup|media|var\/lib|usr\/local\/bin)\b/g, '@ROOT/$1']
+  [/(?<![\w$/.}])\/(srv|opt|etc|backup|media|tmp|var\/lib|usr\/local\/bin)\b/g, '@ROOT/$1']
 ]
 
 /** The stage of one document. */
@@ -65,11 +65,13 @@ const opening = `
 set -eu -o pipefail
 learn() {
   local said="$ROOT/said"
-  cat "$ROOT"/out.* > "$said" 2>/dev/null || true
-  export ADMIN_TOKEN=$(sed -nE 's/^.*(Admin token|admin token is now): ([^ ]+)$/\\2/p' "$said" | tail -n 1)
-  export PROJECT=$(grep -oE 'proj_[a-z0-9]{16}' "$said" | tail -n 1)
-  export DEPLOY_TOKEN=$(grep -oE '"token": ?"[^"]+"' "$said" | tail -n 1 | cut -d '"' -f 4)
-  export DEPLOYMENT=$(grep -oE 'dep_[a-z0-9]{16}' "$said" | tail -n 1)
+  # An answer need not end with a line end.
+  for out in "$ROOT"/out.*; do cat "$out"; echo; done > "$said"
+  # Printed with its name by serve, alone by reset-password.
+  ADMIN_TOKEN=$(sed -nE 's/^(Admin token: )?([A-Za-z0-9_-]{43})$/\\2/p' "$said" | tail -n 1)
+  PROJECT=$(grep -oE 'proj_[a-z0-9]{16}' "$said" | tail -n 1)
+  DEPLOY_TOKEN=$(grep -oE '"token": ?"[^"]+"' "$said" | tail -n 1 | cut -d '"' -f 4)
+  DEPLOYMENT=$(grep -oE 'dep_[a-z0-9]{16}' "$said" | tail -n 1)
 }
 listening() {
   until grep -q 'Data directory: ' "$1"; do
@@ -80,9 +82,9 @@ listening() {
 `
 
 function script(blocks: Block[], stage: Stage): string {
-  const parts = blocks.map(({ line, mark, text }) => {
+  const parts = blocks.map(({ line, mark, text }, index) => {
     // In the order of the document, whoever lists them.
-    const out = `"$ROOT/out.${String(line).padStart(5, '0')}"`
+    const out = `"$ROOT/out.${String(index).padStart(3, '0')}"`
     const run = `{\n${asRun(text, stage)}} > ${out}${mark === 'sh server' ? ` 2>&1 &\nlistening ${out} $!` : ''}`
     return `echo ${line} > "$ROOT/line"\n${run}\nlearn || true\n`
   })
@@ -101,10 +103,12 @@ export interface Given {
   /** Below the root of the stage; `work/` is where the commands run. */
   files?: Record<string, string | Buffer>
   env?: Record<string, string>
+  /** What the document takes for granted was done before. */
+  done?: Block[]
 }
 
 /** Runs a document's commands on a stage of its own. */
-export async function runDocument(document: string, { files = {}, env = {} }: Given = {}): Promise<Outcome> {
+export async function runDocument(document: string, { files = {}, env = {}, done = [] }: Given): Promise<Outcome> {
   const stage = { root: mkdtempSync(join(tmpdir(), 'svc-docs-')), port: await freePort() }
   try {
     for (const place of places) mkdirSync(join(stage.root, place), { recursive: true })
@@ -113,13 +117,13 @@ export async function runDocument(document: string, { files = {}, env = {} }: Gi
       writeFileSync(join(stage.root, path), contents)
     }
     const blocks = blocksOf(document).filter(({ mark }) => /^sh( server)?$/.test(mark))
-    return await runScript(script(blocks, stage), stage, env)
+    return await runScript(script([...done, ...blocks], stage), stage, env)
   } finally {
     rmSync(stage.root, { recursive: true, force: true })
   }
 }
 
-const places = ['work', 'home', 'srv', 'opt', 'etc/systemd/system', 'var/lib', 'backup', 'media', 'usr/local/bin']
+const places = ['work', 'home', 'srv', 'opt', 'etc/systemd/system', 'var/lib', 'backup', 'media', 'tmp', 'usr/local/bin']
 
 async function runScript(text: string, { root, port }: Stage, env: Record<string, string>): Promise<Outcome> {
   const path = [join(root, 'usr/local/bin'), standIns, dirname(process.execPath), process.env['PATH']].join(':')
