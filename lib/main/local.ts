@@ -45,7 +45,7 @@ export async function serveLocally(
     const services = createServices(world, front)
     opened.push(() => services.deployer.stop({ wait: true }))
     const http = createListener(front, { base: '', log })
-    http.complete(createTable(services, { base: '' }))
+    http.complete(createTable(services, { base: '', publicUrl: null }))
     opened.push(() => http.close({ graceMs: replyGraceMs }))
     http.serve(owner.server)
     return { path: owner.path, stop: close }

@@ -97,7 +97,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     await services.deployer.recover()
     opened.push(() => services.deployer.stop({ wait: false }))
     opened.push(() => services.terminals.stop())
-    http.complete(createTable(services, { base }))
+    http.complete(createTable(services, { base, publicUrl }))
     const telemetry = new AbortController()
     void sendReport({ event: 'svc.serve.startup', home, environment, version, clock, signal: telemetry.signal })
     return { url, adminToken, services, stop: createStop({ http, services, store, owner, telemetry }) }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { makeCertificate, makeSigned } from '../../support/certificates.js'
 import { createClient } from '../../support/client.js'
+import { startReceiver } from '../../support/receiver.js'
 import { startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 
@@ -169,4 +170,20 @@ t.test('SVC_PUBLIC_URL is told at the start, or refused before anything is done'
   t.same(readdirSync(cwd), [])
   const server = await startServeProcess(t, cwd, [], { SVC_PUBLIC_URL: 'https://deploy.example.org/' })
   t.match(server.said(), /^Public address: https:\/\/deploy\.example\.org\/$/m)
+
+  const receiver = await startReceiver(t)
+  await server.api('PUT', '/api/settings', { webhook_url: receiver.url })
+  const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  writeFileSync(join(cwd, 'index.html'), 'hello')
+  const push = (...words: string[]) =>
+    svc(['push', '--server', server.url, '--project', project.id, '--out', '.', '--ignore', 'server-home/**', ...words], {
+      cwd, env: { SVC_DEPLOY_TOKEN: project.token }
+    })
+  const pushed = await push()
+  const page = /^https:\/\/deploy\.example\.org\/deployments\/dep_\w+$/m.exec(pushed.stderr)?.[0]
+  t.ok(page, pushed.stderr)
+  const { url, deployId } = JSON.parse((await push('--json')).stdout)
+  t.equal(url, `https://deploy.example.org/deployments/${deployId}`)
+  const notified = (await receiver.received(2)).map(({ text }) => JSON.parse(text).url)
+  t.same(notified, [page, url])
 })
