@@ -13,6 +13,7 @@ import { checkHead, Exchange } from './exchange.js'
 import type { ExchangeOptions } from './exchange.js'
 import { defaultLingerLimits } from './linger.js'
 import type { LingerLimits } from './linger.js'
+import { listenError } from './listen-address.js'
 import { corsHeaders, failureReply, methodReply, preflightReply, refusalReply } from './reply.js'
 import type { ClientAddress, Reply, RequestFacts, Request, Route } from './route.js'
 import { createRouter } from './router.js'
@@ -250,7 +251,7 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
     },
     listen: ({ host, port }) =>
       new Promise((resolve, reject) => {
-        const onError = (error: NodeJS.ErrnoException): void => reject(listenError(error, host, port))
+        const onError = (error: NodeJS.ErrnoException): void => reject(listenError(error, { host, port }))
         server.once('error', onError)
         server.listen({ host, port, backlog: 511 }, () => {
           server.off('error', onError)
@@ -274,26 +275,6 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
 function nothingHere(exchange: Exchange): Refusal {
   const path = exchange.rawPath.slice(0, 200)
   return new Refusal('not_found', 'not_found', `Nothing is at this address: ${exchange.method} ${path}`)
-}
-
-function listenError(error: NodeJS.ErrnoException, host: string, port: number): Error {
-  const where = `${host}:${port}`
-  switch (error.code) {
-    case 'EADDRINUSE':
-      return new Refusal('conflict', 'address_in_use', `Cannot listen on ${where}: another program does`, { cause: error })
-    case 'EACCES':
-      return new Refusal('invalid', 'invalid_address', `Cannot listen on ${where}: the system does not permit this port`, {
-        field: '--port', cause: error
-      })
-    case 'EADDRNOTAVAIL':
-    case 'ENOTFOUND':
-    case 'EAI_AGAIN':
-      return new Refusal('invalid', 'invalid_address', `Cannot listen on ${where}: this machine has no such address`, {
-        field: '--host', cause: error
-      })
-    default:
-      return error
-  }
 }
 
 /** How many addresses of peers are kept; they are few (one, behind a proxy), or somebody is playing. */

@@ -23,6 +23,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../base/refusal.js'
+import { findListener } from './owner-process.js'
 
 export interface Ownership {
   /** Listens for the local operator. Whoever serves adds a `connection` listener; until then callers are hung up on. */
@@ -92,7 +93,7 @@ async function ownPlace(place: string, home: string): Promise<Ownership> {
     if (outcome === 'in_use') break
     await sleep(Math.random() * maxPauseMs)
   }
-  throw inUse(home)
+  throw inUse(home, await findListener(path))
 }
 
 /** From the announcement of `own` to `svc.sock`, or not. */
@@ -205,6 +206,7 @@ function hashOf(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 16)
 }
 
-function inUse(home: string): Refusal {
-  return new Refusal('conflict', 'in_use', `cannot open "${home}": another svc process uses it; stop that one first`)
+function inUse(home: string, pid: number | null = null): Refusal {
+  const who = pid === null ? 'another svc process uses it' : `another svc process uses it, with the process id ${pid}`
+  return new Refusal('conflict', 'in_use', `cannot open "${home}": ${who}; stop that one first, or choose another with SVC_HOME`)
 }
