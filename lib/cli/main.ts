@@ -81,6 +81,8 @@ export async function main(words: readonly string[], host: Host): Promise<number
   host.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (!row?.outlivesReader) host.exit(error.code === 'EPIPE' ? 0 : 1)
   })
+  // The terminal of a server that was closed takes nothing more.
+  if (row?.outlivesReader) host.stderr.on('error', () => {})
   if (first === undefined || first === '--help' || first === '-h' || (first === 'help' && words.length === 1)) {
     return overview(commands, host)
   }

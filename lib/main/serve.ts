@@ -17,6 +17,8 @@ import { ownDirectory } from '../store/owner.js'
 import { createFront } from './front.js'
 import type { World } from './front.js'
 import { createListener } from './listener.js'
+import { createReload } from './reload.js'
+import type { Reloadable } from './reload.js'
 import type { Services } from './services.js'
 import { readVersion } from '../config/version.js'
 
@@ -26,7 +28,8 @@ export const defaultPort = 5431 // §1
 /** What the operator is told, line by line. */
 export interface Reporter {
   info(line: string): void
-  warn(line: string): void
+  /** `fault` is what the line says, in parts: a bug of ours, and what was being done. */
+  warn(line: string, fault?: { message: string; error: unknown }): void
 }
 
 export interface ServeOptions {
@@ -42,6 +45,8 @@ export interface ServeOptions {
   /** Whether there may be a terminal, as far as the settings permit (`--no-terminal`); default: yes. */
   terminal?: boolean
   report: Reporter
+  /** Whether what is reported ends in a log, where the token has no business; default: no. */
+  isLogged?: boolean
   clock?: Clock
   ids?: Ids
 }
@@ -52,6 +57,8 @@ export interface RunningServer {
   url: string
   adminToken: AdminToken
   services: Services
+  /** Reads again what was read at the start and may have changed since; says what is different. Never rejects. */
+  reload(): Promise<void>
   /**
    * Accepts nothing more. With `wait` the running deployments finish first; without, they are stopped. May be called
    * again with `wait: false` while the first call waits. Resolves when everything is closed.
@@ -84,8 +91,9 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   try {
     const store = await openStore({ directory: home.directory, clock, warn: report.warn })
     opened.push(() => store.close())
-    const adminToken = await openOverridableToken(options, ids)
-    const log = (message: string, error?: unknown): void => report.warn(describe(message, error))
+    const override = await readOverride(options)
+    const adminToken = await openAdminToken({ home, ids, override: override?.token })
+    const log = (message: string, error?: unknown): void => report.warn(describe(message, error), error === undefined ? undefined : { message, error })
     const version = readVersion()
     const world: World = { store, home, clock, ids, environment, terminal: options.terminal ?? true, version, log }
     const front = createFront(world, adminToken)
@@ -94,8 +102,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const { host, port } = await http.listen({ host: options.host ?? defaultHost, port: options.port ?? defaultPort })
     http.serve(owner.server)
     const url = `http://${urlHost(host)}:${port}${base}`
-    const isSupervised = Boolean(environment['SVC_SUPERVISED'])
-    announce(report, { url, host, token: adminToken.current(), isSupervised, directory: home.directory })
+    announce(report, { url, host, token: adminToken.current(), tokenFrom: override?.from ?? home.configFile, isLogged: options.isLogged ?? false, directory: home.directory })
     const { createServices, createTable, sendReport } = await loadRest()
     const services = createServices(world, front)
     opened.push(() => services.webhook.stop({ graceMs: notificationGraceMs }))
@@ -105,7 +112,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     http.complete(createTable(services, { base }))
     const telemetry = new AbortController()
     void sendReport({ event: 'svc.serve.startup', home, environment, version, clock, signal: telemetry.signal })
-    return { url, adminToken, services, stop: createStop({ http, services, store, owner, telemetry }) }
+    const reload = createReload([reloadToken(adminToken, options)], report)
+    return { url, adminToken, services, reload, stop: createStop({ http, services, store, owner, telemetry }) }
   } catch (error) {
     for (const close of opened.reverse()) await close().catch(() => {})
     throw error
@@ -156,24 +164,39 @@ function createStop(running: {
   }
 }
 
-async function openOverridableToken({ home, cwd, environment }: ServeOptions, ids: Ids): Promise<AdminToken> {
-  const { values } = await readDotenv(cwd)
-  return openAdminToken({ home, ids, override: values.ADMIN_TOKEN || environment['ADMIN_TOKEN'] || undefined })
+/** ADMIN_TOKEN, and where it was found. */
+async function readOverride({ cwd, environment }: ServeOptions): Promise<{ token: string; from: string } | undefined> {
+  const { path, values } = await readDotenv(cwd)
+  if (values.ADMIN_TOKEN) return { token: values.ADMIN_TOKEN, from: path }
+  const token = environment['ADMIN_TOKEN']
+  return token ? { token, from: 'ADMIN_TOKEN' } : undefined
+}
+
+/** `.env.local` may have another one since; a change of config.json counts at once, and is told here all the same. */
+function reloadToken(adminToken: AdminToken, options: ServeOptions): Reloadable {
+  let known = adminToken.current()
+  return async () => {
+    await adminToken.override((await readOverride(options))?.token)
+    const now = adminToken.current()
+    if (now === known) return null
+    known = now
+    return 'another admin token'
+  }
 }
 
 interface Announcement {
   url: string
   host: string
   token: string
-  /** What is printed then goes to a log, where the token has no business: whoever started it has printed it. */
-  isSupervised: boolean
+  tokenFrom: string
+  isLogged: boolean
   /** Of the data. */
   directory: string
 }
 
-function announce(report: Reporter, { url, host, token, isSupervised, directory }: Announcement): void {
+function announce(report: Reporter, { url, host, token, tokenFrom, isLogged, directory }: Announcement): void {
   report.info(`svc listens on ${url}/`)
-  if (!isSupervised) report.info(`Admin token: ${token}`)
+  report.info(isLogged ? `The admin token is that of ${tokenFrom}` : `Admin token: ${token}`)
   report.info(`Data directory: ${directory}`)
   const weakness = weaknessOf(token)
   if (weakness !== null) report.warn(`The admin token is weak: ${weakness}`)
