@@ -13,7 +13,6 @@ import { checkHead, Exchange } from './exchange.js'
 import type { ExchangeOptions } from './exchange.js'
 import { defaultLingerLimits } from './linger.js'
 import type { LingerLimits } from './linger.js'
-import { listenError } from './listen-address.js'
 import { corsHeaders, failureReply, methodReply, preflightReply, refusalReply } from './reply.js'
 import type { ClientAddress, Reply, RequestFacts, Request, Route } from './route.js'
 import { createRouter } from './router.js'
@@ -251,7 +250,8 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
     },
     listen: ({ host, port }) =>
       new Promise((resolve, reject) => {
-        const onError = (error: NodeJS.ErrnoException): void => reject(listenError(error, { host, port }))
+        const onError = (error: NodeJS.ErrnoException): void =>
+          void import('./listen-address.js').then(({ listenError }) => reject(listenError(error, { host, port })), reject)
         server.once('error', onError)
         server.listen({ host, port, backlog: 511 }, () => {
           server.off('error', onError)

@@ -9,7 +9,6 @@ import { readDotenv } from '../config/dotenv.js'
 import { ensureHome } from '../config/home.js'
 import type { Environment, Home } from '../config/home.js'
 import { normaliseBase } from '../http/base-path.js'
-import { checkAddress } from '../http/listen-address.js'
 import type { HttpServer } from '../http/server.js'
 import { openStore } from '../store/database.js'
 import type { Store } from '../store/database.js'
@@ -84,7 +83,10 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   const clock = options.clock ?? systemClock
   const ids = options.ids ?? randomIds
   // A first start that cannot succeed leaves no data directory behind.
-  if (!existsSync(home.directory)) await checkAddress({ host: options.host ?? defaultHost, port: options.port ?? defaultPort })
+  if (!existsSync(home.directory)) {
+    const { checkAddress } = await import('../http/listen-address.js')
+    await checkAddress({ host: options.host ?? defaultHost, port: options.port ?? defaultPort })
+  }
   await ensureHome(home)
   const owner = await ownDirectory(home.directory)
   const opened: Array<() => Promise<unknown>> = [() => owner.release()]

@@ -23,7 +23,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../base/refusal.js'
-import { findListener } from './owner-process.js'
 
 export interface Ownership {
   /** Listens for the local operator. Whoever serves adds a `connection` listener; until then callers are hung up on. */
@@ -93,6 +92,8 @@ async function ownPlace(place: string, home: string): Promise<Ownership> {
     if (outcome === 'in_use') break
     await sleep(Math.random() * maxPauseMs)
   }
+  // Loaded only then: every start reads this file.
+  const { findListener } = await import('./owner-process.js')
   throw inUse(home, await findListener(path))
 }
 

@@ -3,7 +3,6 @@ import type { RunningServer } from '../../main/serve.js'
 import { locateHome } from '../../config/home.js'
 import { defineCommand, exitCodes, type Context, type Host } from '../command.js'
 import { usage, wordsOf } from '../args.js'
-import { printsToJournal } from '../journal.js'
 import type { Readiness } from '../readiness.js'
 
 export const command = defineCommand({
@@ -84,7 +83,7 @@ export const command = defineCommand({
       cwd,
       report: { info: output.print, warn: output.warn },
       // Who started it under pm2 was told the token.
-      isLogged: isJson || Boolean(env['SVC_SUPERVISED']) || printsToJournal(env)
+      isLogged: isJson || Boolean(env['SVC_SUPERVISED']) || (await printsToJournal(env))
     })
     await untilStopped(starting, readiness, { host, note: output.note })
     // pm2's channel to the process would keep it alive until pm2 kills it.
@@ -96,6 +95,10 @@ export const command = defineCommand({
 /** The same options, for another process. */
 function asWords(options: Record<string, unknown>): string[] {
   return wordsOf(command.options, options)
+}
+
+async function printsToJournal(env: Host['env']): Promise<boolean> {
+  return Boolean(env['JOURNAL_STREAM']) && (await import('../journal.js')).printsToJournal(env)
 }
 
 /** Loaded only where somebody waits to be told. */
