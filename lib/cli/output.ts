@@ -11,8 +11,8 @@ export interface Fault {
 
 /** Results go to stdout, everything said along the way to stderr. */
 export interface Output {
-  /** One line of the result. */
-  print(text: string): void
+  /** One line of the result. `fields` are what it says, in parts, for a log that keeps them apart. */
+  print(text: string, fields?: object): void
   /** The result as bytes, with backpressure. */
   write(bytes: string | Uint8Array): Promise<void>
   json(value: unknown): void
@@ -37,10 +37,10 @@ export function createOutput(host: Pick<Host, 'stdout' | 'stderr' | 'env'>): Out
   const notePaint = createPaint(stderr, env)
   let isLog = false
 
-  function say(stream: Host['stdout'], { level, prefix = '', text, fault }: Saying): void {
-    stream.write(isLog ? record(level, text, fault) : `${prefix}${text}\n`)
+  function say(stream: Host['stdout'], saying: Saying): void {
+    stream.write(isLog ? record(saying) : `${saying.prefix ?? ''}${saying.text}\n`)
   }
-  const print = (text: string) => say(stdout, { level: 'info', text })
+  const print = (text: string, fields?: object) => say(stdout, { level: 'info', text, fields })
 
   return {
     print,
@@ -69,12 +69,13 @@ interface Saying {
   prefix?: string
   text: string
   fault?: Fault | undefined
+  fields?: object | undefined
 }
 
 /** One line, whatever is in it: a stack is a field of its own. */
-function record(level: Saying['level'], text: string, fault: Fault | undefined): string {
+function record({ level, text, fault, fields }: Saying): string {
   const head = { time: new Date().toISOString(), level }
-  if (!(fault?.error instanceof Error)) return `${JSON.stringify({ ...head, message: text })}\n`
+  if (!(fault?.error instanceof Error)) return `${JSON.stringify({ ...head, message: text, ...fields })}\n`
   const { message, error } = fault
   return `${JSON.stringify({ ...head, message: `${message}: ${(error as Error).message}`, stack: (error as Error).stack })}\n`
 }

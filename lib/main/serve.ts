@@ -16,6 +16,7 @@ import { ownDirectory } from '../store/owner.js'
 import { createFront } from './front.js'
 import type { World } from './front.js'
 import { createListener } from './listener.js'
+import type { RequestEvent } from './listener.js'
 import { createReload } from './reload.js'
 import type { Reloadable } from './reload.js'
 import type { Services } from './services.js'
@@ -26,7 +27,8 @@ export const defaultPort = 5431 // §1
 
 /** What the operator is told, line by line. */
 export interface Reporter {
-  info(line: string): void
+  /** `fields` are what the line says, in parts. */
+  info(line: string, fields?: object): void
   /** `fault` is what the line says, in parts: a bug of ours, and what was being done. */
   warn(line: string, fault?: { message: string; error: unknown }): void
 }
@@ -46,6 +48,8 @@ export interface ServeOptions {
   report: Reporter
   /** Whether what is reported ends in a log, where the token has no business; default: no. */
   isLogged?: boolean
+  /** Whether each request is reported when it was answered; default: no. */
+  requests?: boolean
   clock?: Clock
   ids?: Ids
 }
@@ -99,7 +103,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const version = readVersion()
     const world: World = { store, home, clock, ids, environment, terminal: options.terminal ?? true, version, log }
     const front = createFront(world, adminToken)
-    const http = createListener(front, { base, log })
+    const http = createListener(front, { base, log, ...(options.requests && { onRequest: event => reportRequest(report, event) }) })
     opened.push(() => http.close({ graceMs: 0 }))
     const { host, port } = await http.listen({ host: options.host ?? defaultHost, port: options.port ?? defaultPort })
     http.serve(owner.server)
@@ -205,6 +209,13 @@ function announce(report: Reporter, { url, host, token, tokenFrom, isLogged, dir
   if (isLoopback(host)) return
   report.warn(`${host} can be reached from other machines, and the connection is not encrypted:`)
   report.warn('use 127.0.0.1 behind a proxy that speaks HTTPS, or a private network')
+}
+
+/** No query is in it, where a ticket may be. */
+function reportRequest(report: Reporter, { method, path, status, ms, address, aborted }: RequestEvent): void {
+  const rounded = Math.round(ms * 10) / 10
+  const line = `${address} ${method} ${path} ${status} ${rounded} ms${aborted ? ', broken off' : ''}`
+  report.info(line, { method, path, status, ms: rounded, address, aborted })
 }
 
 function isLoopback(host: string): boolean {

@@ -37,6 +37,7 @@ export const command = defineCommand({
       default: 'text',
       help: 'json: each line the server prints is an object with time, level and message; never the admin token'
     },
+    'log-requests': { type: 'switch', help: 'a line for each request: from where, what, status, milliseconds' },
     'ready-file': {
       type: 'text',
       value: 'file',
@@ -82,6 +83,7 @@ export const command = defineCommand({
       environment: env,
       cwd,
       report: { info: output.print, warn: output.warn },
+      requests: options['log-requests'],
       // Who started it under pm2 was told the token.
       isLogged: isJson || Boolean(env['SVC_SUPERVISED']) || (await printsToJournal(env))
     })

@@ -40,6 +40,21 @@ t.test('--log-format json: a start that is refused says so in an object too', as
   t.match(JSON.parse(stderr), { level: 'error', message: /another svc process uses it/ })
 })
 
+t.test('--log-requests: a line for each request, never with what stands behind the "?"', async t => {
+  for (const format of ['text', 'json']) {
+    const cwd = t.testdir({})
+    const server = startSpeaker(t, process.execPath, [...serveWords, '--log-requests', '--log-format', format], { cwd, env: bareEnvironment(cwd, {}) })
+    const url = listens.exec(await server.says(listens))?.[1] as string
+    await (await fetch(`${url}/api/projects?ticket=a-secret`)).text()
+    const line = await server.says(/api\/projects/)
+    t.notMatch(line, 'a-secret')
+    if (format === 'text') t.match(line, /^127\.0\.0\.1 GET \/api\/projects 401 [\d.]+ ms$/)
+    else t.match(JSON.parse(line), { level: 'info', method: 'GET', path: '/api/projects', status: 401, ms: Number, address: '127.0.0.1', aborted: false })
+    server.child.kill('SIGTERM')
+    t.equal(await server.ended, 0)
+  }
+})
+
 t.test('in the journal of systemd there is no token either', async t => {
   const cwd = t.testdir({})
   // The shell's stdout is the pipe that the server gets.
