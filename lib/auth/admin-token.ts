@@ -50,6 +50,8 @@ export interface AdminToken {
   verify(token: string): boolean
   /** Keeps another token in config.json. Refuses: 400 naming `newToken`. */
   change(newToken: string): Promise<void>
+  /** Another override from now on, or none. The same one again changes nothing: a token kept since goes on counting. */
+  override(token: string | undefined): Promise<void>
 }
 
 /**
@@ -62,7 +64,8 @@ export async function openAdminToken(options: {
   ids: Pick<Ids, 'token'>
   override?: string | undefined
 }): Promise<AdminToken> {
-  const { home, ids, override } = options
+  const { home, ids } = options
+  let { override } = options
   const watched = watchToken(home.configFile)
 
   async function keep(adminToken: string): Promise<void> {
@@ -72,11 +75,11 @@ export async function openAdminToken(options: {
 
   if (watched.read() === null && !override) await keep(strongToken(ids))
   hideFromOthers(home.configFile)
-  const tokenAtStart = watched.read()
+  let overridden = watched.read()
 
   function current(): string {
     const kept = watched.read()
-    if (override && kept === tokenAtStart) return override
+    if (override && kept === overridden) return override
     if (kept === null) throw noToken(home.configFile)
     return kept
   }
@@ -87,6 +90,12 @@ export async function openAdminToken(options: {
     async change(newToken) {
       checkNewToken(newToken, 'newToken')
       await keep(newToken)
+    },
+    async override(token) {
+      if (token === override) return
+      if (watched.read() === null && !token) await keep(strongToken(ids))
+      override = token
+      overridden = watched.read()
     }
   }
 }

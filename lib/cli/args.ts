@@ -141,6 +141,17 @@ export function parseArgs(words: readonly string[], options: OptionTable, operan
   }
 }
 
+/** Values as the words that `parseArgs` makes them of, those that are no default: for another process. */
+export function wordsOf(options: OptionTable, values: Readonly<Record<string, unknown>>): string[] {
+  const given = Object.entries(defaults(options)).filter(([flag, value]) => values[flag] !== undefined && values[flag] !== value)
+  return given.flatMap(([flag]) => {
+    const value = values[flag]
+    if (value === true) return [`--${flag}`]
+    if (value === false) return [`--no-${flag}`]
+    return [value].flat().map(each => `--${flag}=${each}`)
+  })
+}
+
 function defaults(options: OptionTable): Record<string, unknown> {
   const values: Record<string, unknown> = {}
   for (const [flag, row] of Object.entries(options)) {

@@ -4,7 +4,7 @@ import { Refusal } from '../base/refusal.js'
 import type { Host } from './command.js'
 
 const program = fileURLToPath(new URL('../../../bin/svc.js', import.meta.url))
-const signals: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM']
+const signals: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
 /** Runs svc itself with the `bun` of PATH; answers its exit code. Signals are handed on. */
 export async function runWithBun(words: readonly string[], host: Host): Promise<number> {

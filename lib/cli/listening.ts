@@ -54,11 +54,3 @@ function modeOf(text: string): number {
   if (/^0?[0-7]{3}$/.test(text)) return Number.parseInt(text, 8)
   throw usage('--socket-mode', `--socket-mode cannot be "${text}": it is three or four octal digits, like 0660`)
 }
-
-/** The same options as words, for another process. */
-export function listeningWords(words: ListeningWords): string[] {
-  return (Object.keys(listeningOptions) as Array<keyof ListeningWords>).flatMap(flag => {
-    const value = words[flag]
-    return value === undefined ? [] : [`--${flag}`, String(value)]
-  })
-}

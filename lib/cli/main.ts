@@ -40,6 +40,8 @@ export const commands: readonly CommandRow[] = [
   { name: 'export', summary: 'write projects, deployments and what was deployed into a package', load: () => import('./commands/export.js') },
   { name: 'import', summary: 'take over what a package of export holds', load: () => import('./commands/import.js') },
   { name: 'verify', summary: 'check the data directory and what it names', load: () => import('./commands/verify.js') },
+  { name: 'systemd', summary: 'print the unit that runs the server under systemd', load: () => import('./commands/systemd.js') },
+  { name: 'health', summary: 'say whether the server is well; for containers and scripts', load: () => import('./commands/health.js') },
   { name: 'home', summary: 'print the data directory', load: () => import('./commands/home.js') },
   {
     name: 'admin reset-password',
@@ -81,6 +83,8 @@ export async function main(words: readonly string[], host: Host): Promise<number
   host.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (!row?.outlivesReader) host.exit(error.code === 'EPIPE' ? 0 : 1)
   })
+  // The terminal of a server that was closed takes nothing more.
+  if (row?.outlivesReader) host.stderr.on('error', () => {})
   if (first === undefined || first === '--help' || first === '-h' || (first === 'help' && words.length === 1)) {
     return overview(commands, host)
   }

@@ -144,7 +144,7 @@ async function untilListening(log: string, fromByte: number, context: Context): 
   const untilMs = performance.now() + startLimitMs
   for (let turn = 1; performance.now() < untilMs; turn++) {
     await sleep(startPollMs)
-    const url = /^svc listens on (\S+)$/m.exec(await readFrom(log, fromByte))?.[1]
+    const url = /svc listens on ([^\s"]+)/.exec(await readFrom(log, fromByte))?.[1]
     if (url !== undefined) return url
     if (turn % pollsBetweenLooks !== 0) continue
     const found = await findUnderPm2(context)

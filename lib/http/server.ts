@@ -265,7 +265,8 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
     },
     listen: ({ host, port }) =>
       new Promise((resolve, reject) => {
-        const onError = (error: NodeJS.ErrnoException): void => reject(listenError(error, host, port))
+        const onError = (error: NodeJS.ErrnoException): void =>
+          void import('./listen-address.js').then(({ listenError }) => reject(listenError(error, { host, port })), reject)
         server.once('error', onError)
         server.listen({ host, port, backlog: 511 }, () => {
           server.off('error', onError)
@@ -294,24 +295,4 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
 function nothingHere(exchange: Exchange): Refusal {
   const path = exchange.rawPath.slice(0, 200)
   return new Refusal('not_found', 'not_found', `Nothing is at this address: ${exchange.method} ${path}`)
-}
-
-function listenError(error: NodeJS.ErrnoException, host: string, port: number): Error {
-  const where = `${host}:${port}`
-  switch (error.code) {
-    case 'EADDRINUSE':
-      return new Refusal('conflict', 'address_in_use', `Cannot listen on ${where}: another program does`, { cause: error })
-    case 'EACCES':
-      return new Refusal('invalid', 'invalid_address', `Cannot listen on ${where}: the system does not permit this port`, {
-        field: '--port', cause: error
-      })
-    case 'EADDRNOTAVAIL':
-    case 'ENOTFOUND':
-    case 'EAI_AGAIN':
-      return new Refusal('invalid', 'invalid_address', `Cannot listen on ${where}: this machine has no such address`, {
-        field: '--host', cause: error
-      })
-    default:
-      return error
-  }
 }

@@ -21,6 +21,8 @@ export interface EntranceOptions {
 export interface Entrance {
   /** What the server must know before it listens. */
   secure: Pick<ServerOptions<string, unknown>, 'secure'>
+  /** Refuses an address where `open` would, and leaves nothing behind. */
+  check(): Promise<void>
   /** Listens. Refuses as `listen` and `listenOnSocket`. */
   open(http: Pick<HttpServer, 'listen' | 'listenOnSocket'>): Promise<Opened>
 }
@@ -46,6 +48,9 @@ export async function prepareEntrance(options: EntranceOptions, { base, clock, r
   const security = tls === undefined ? null : await openTls(tls, { clock, report })
   return {
     secure: security === null ? {} : { secure: security.secure },
+    async check() {
+      if (socket === undefined) await (await import('../http/listen-address.js')).checkAddress({ host, port })
+    },
     async open(http) {
       if (socket !== undefined) {
         await http.listenOnSocket(socket)

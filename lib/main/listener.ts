@@ -8,21 +8,26 @@ interface ListenerOptions extends Pick<ServerOptions<string, unknown>, 'secure'>
   /** As `normaliseBase` gives it. */
   base: string
   log(message: string, error?: unknown): void
+  /** Called when a request was answered; without it nobody wants to know. */
+  onRequest?: ((request: RequestEvent) => void) | undefined
 }
 
+export type RequestEvent = Extract<ServerEvent, { kind: 'request' }>
+
 /** The HTTP server of the whole program. It answers health; everything else when it is given the table (table.ts). */
-export function createListener({ probe, bearer, settings }: Front, { base, log, ...secure }: ListenerOptions): HttpServer<Auth, Caller> {
+export function createListener({ probe, bearer, settings }: Front, { base, log, onRequest, ...secure }: ListenerOptions): HttpServer<Auth, Caller> {
   return createHttpServer<Auth, Caller>({
     routes: [probeRow(probe)],
     isPartial: true,
     base,
     authorize: (route, facts) => bearer.authorise(route.auth, facts),
     trustedProxies: () => settings.list('trusted_proxies'),
-    log: event => logFailure(event, log),
+    log: event => pass(event, { log, onRequest }),
     ...secure
   })
 }
 
-function logFailure(event: ServerEvent, log: ListenerOptions['log']): void {
-  if (event.kind === 'failure') log(`${event.method} ${event.path} failed (${event.id})`, event.error)
+function pass(event: ServerEvent, { log, onRequest }: Pick<ListenerOptions, 'log' | 'onRequest'>): void {
+  if (event.kind === 'request') onRequest?.(event)
+  else log(`${event.method} ${event.path} failed (${event.id})`, event.error)
 }

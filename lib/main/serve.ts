@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { openAdminToken, weaknessOf } from '../auth/admin-token.js'
 import type { AdminToken } from '../auth/admin-token.js'
 import { systemClock } from '../base/clock.js'
@@ -18,13 +19,18 @@ import type { EntranceOptions, Opened } from './entrance.js'
 import { createFront } from './front.js'
 import type { World } from './front.js'
 import { createListener } from './listener.js'
+import type { RequestEvent } from './listener.js'
+import { createReload } from './reload.js'
+import type { Reloadable } from './reload.js'
 import type { Services } from './services.js'
 import { readVersion } from '../config/version.js'
 
 /** What the operator is told, line by line. */
 export interface Reporter {
-  info(line: string): void
-  warn(line: string): void
+  /** `fields` are what the line says, in parts. */
+  info(line: string, fields?: object): void
+  /** `fault` is what the line says, in parts: a bug of ours, and what was being done. */
+  warn(line: string, fault?: { message: string; error: unknown }): void
 }
 
 export interface ServeOptions extends EntranceOptions {
@@ -37,6 +43,10 @@ export interface ServeOptions extends EntranceOptions {
   /** Whether there may be a terminal, as far as the settings permit (`--no-terminal`); default: yes. */
   terminal?: boolean
   report: Reporter
+  /** Whether what is reported ends in a log, where the token has no business; default: no. */
+  isLogged?: boolean
+  /** Whether each request is reported when it was answered; default: no. */
+  requests?: boolean
   clock?: Clock
   ids?: Ids
 }
@@ -47,6 +57,8 @@ export interface RunningServer {
   url: string
   adminToken: AdminToken
   services: Services
+  /** Reads again what was read at the start and may have changed since; says what is different. Never rejects. */
+  reload(): Promise<void>
   /**
    * Accepts nothing more. With `wait` the running deployments finish first; without, they are stopped. May be called
    * again with `wait: false` while the first call waits. Resolves when everything is closed.
@@ -73,24 +85,28 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   const ids = options.ids ?? randomIds
   const publicUrl = readPublicUrl(environment, base)
   const entrance = await prepareEntrance(options, { base, clock, report })
+  // A first start that cannot succeed leaves no data directory behind.
+  if (!existsSync(home.directory)) await entrance.check()
   await ensureHome(home)
   const owner = await ownDirectory(home.directory)
   const opened: Array<() => Promise<unknown>> = [() => owner.release()]
   try {
     const store = await openStore({ directory: home.directory, clock, warn: report.warn })
     opened.push(() => store.close())
-    const adminToken = await openOverridableToken(options, ids)
-    const log = (message: string, error?: unknown): void => report.warn(describe(message, error))
+    const override = await readOverride(options)
+    const adminToken = await openAdminToken({ home, ids, override: override?.token })
+    const log = (message: string, error?: unknown): void => report.warn(describe(message, error), error === undefined ? undefined : { message, error })
     const version = readVersion()
     const world: World = { store, home, clock, ids, environment, terminal: options.terminal ?? true, version, publicUrl, log }
     const front = createFront(world, adminToken)
-    const http = createListener(front, { base, log, ...entrance.secure })
+    const onRequest = options.requests ? (event: RequestEvent) => reportRequest(report, event) : undefined
+    const http = createListener(front, { base, log, onRequest, ...entrance.secure })
     opened.push(() => http.close({ graceMs: 0 }))
     const place = await entrance.open(http)
     const { url } = place
     http.serve(owner.server)
-    const isSupervised = Boolean(environment['SVC_SUPERVISED'])
-    announce(report, { place, publicUrl, token: adminToken.current(), isSupervised, directory: home.directory })
+    const token = { token: adminToken.current(), tokenFrom: override?.from ?? home.configFile, isLogged: options.isLogged ?? false }
+    announce(report, { place, publicUrl, ...token, directory: home.directory })
     const { createServices, createTable, sendReport } = await loadRest()
     const services = createServices(world, front)
     opened.push(() => services.webhook.stop({ graceMs: notificationGraceMs }))
@@ -100,7 +116,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     http.complete(createTable(services, { base, publicUrl }))
     const telemetry = new AbortController()
     void sendReport({ event: 'svc.serve.startup', home, environment, version, clock, signal: telemetry.signal })
-    return { url, adminToken, services, stop: createStop({ http, services, store, owner, telemetry }) }
+    const reload = createReload([reloadToken(adminToken, options)], report)
+    return { url, adminToken, services, reload, stop: createStop({ http, services, store, owner, telemetry }) }
   } catch (error) {
     for (const close of opened.reverse()) await close().catch(() => {})
     throw error
@@ -151,30 +168,52 @@ function createStop(running: {
   }
 }
 
-async function openOverridableToken({ home, cwd, environment }: ServeOptions, ids: Ids): Promise<AdminToken> {
-  const { values } = await readDotenv(cwd)
-  return openAdminToken({ home, ids, override: values.ADMIN_TOKEN || environment['ADMIN_TOKEN'] || undefined })
+/** ADMIN_TOKEN, and where it was found. */
+async function readOverride({ cwd, environment }: ServeOptions): Promise<{ token: string; from: string } | undefined> {
+  const { path, values } = await readDotenv(cwd)
+  if (values.ADMIN_TOKEN) return { token: values.ADMIN_TOKEN, from: path }
+  const token = environment['ADMIN_TOKEN']
+  return token ? { token, from: 'ADMIN_TOKEN' } : undefined
+}
+
+/** `.env.local` may have another one since; a change of config.json counts at once, and is told here all the same. */
+function reloadToken(adminToken: AdminToken, options: ServeOptions): Reloadable {
+  let known = adminToken.current()
+  return async () => {
+    await adminToken.override((await readOverride(options))?.token)
+    const now = adminToken.current()
+    if (now === known) return null
+    known = now
+    return 'another admin token'
+  }
 }
 
 interface Announcement {
   place: Opened
   publicUrl: string | null
   token: string
-  /** What is printed then goes to a log, where the token has no business: whoever started it has printed it. */
-  isSupervised: boolean
+  tokenFrom: string
+  isLogged: boolean
   /** Of the data. */
   directory: string
 }
 
-function announce(report: Reporter, { place, publicUrl, token, isSupervised, directory }: Announcement): void {
+function announce(report: Reporter, { place, publicUrl, token, tokenFrom, isLogged, directory }: Announcement): void {
   report.info(`svc listens on ${place.url}${place.url.startsWith('unix:') ? '' : '/'}`)
   for (const info of place.infos) report.info(info)
   if (publicUrl !== null) report.info(`Public address: ${publicUrl}/`)
-  if (!isSupervised) report.info(`Admin token: ${token}`)
+  report.info(isLogged ? `The admin token is that of ${tokenFrom}` : `Admin token: ${token}`)
   report.info(`Data directory: ${directory}`)
   const weakness = weaknessOf(token)
   if (weakness !== null) report.warn(`The admin token is weak: ${weakness}`)
   for (const warning of place.warnings) report.warn(warning)
+}
+
+/** No query is in it, where a ticket may be. */
+function reportRequest(report: Reporter, { method, path, status, ms, address, aborted }: RequestEvent): void {
+  const rounded = Math.round(ms * 10) / 10
+  const line = `${address} ${method} ${path} ${status} ${rounded} ms${aborted ? ', broken off' : ''}`
+  report.info(line, { method, path, status, ms: rounded, address, aborted })
 }
 
 function describe(message: string, error: unknown): string {

@@ -92,7 +92,9 @@ async function ownPlace(place: string, home: string): Promise<Ownership> {
     if (outcome === 'in_use') break
     await sleep(Math.random() * maxPauseMs)
   }
-  throw inUse(home)
+  // Loaded only then: every start reads this file.
+  const { findListener } = await import('./owner-process.js')
+  throw inUse(home, await findListener(path))
 }
 
 /** From the announcement of `own` to `svc.sock`, or not. */
@@ -205,6 +207,7 @@ function hashOf(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 16)
 }
 
-function inUse(home: string): Refusal {
-  return new Refusal('conflict', 'in_use', `cannot open "${home}": another svc process uses it; stop that one first`)
+function inUse(home: string, pid: number | null = null): Refusal {
+  const who = pid === null ? 'another svc process uses it' : `another svc process uses it, with the process id ${pid}`
+  return new Refusal('conflict', 'in_use', `cannot open "${home}": ${who}; stop that one first, or choose another with SVC_HOME`)
 }

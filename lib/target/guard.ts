@@ -8,7 +8,7 @@
  * the kernel resolves to the directory itself, wherever its name has gone. Where there is no /proc (macOS, Windows) the
  * path itself is used, after the same comparison; the window between the two is then as wide as everywhere else.
  */
-import { constants, realpathSync } from 'node:fs'
+import { accessSync, constants, existsSync, realpathSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { dirname, isAbsolute, normalize, parse, join, basename } from 'node:path'
 import { isInside } from '../base/paths.js'
@@ -102,9 +102,22 @@ export async function ensureTarget(deployPath: string, { home }: { home: string 
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'EEXIST' || code === 'ENOTDIR') throw targetIsFile(path)
-    throw new Refusal('unavailable', 'target_not_writable', `The target cannot be made: ${message}`, { cause: error })
+    throw new Refusal('unavailable', 'target_not_writable', `The target cannot be made: ${whyNotMade(path) ?? message}`, { cause: error })
   }
   return path
+}
+
+/** `mkdir` of several levels says ENOENT of a read-only file system; what is there already knows better. */
+function whyNotMade(path: string): string | null {
+  let there = path
+  while (!existsSync(there) && there !== dirname(there)) there = dirname(there)
+  try {
+    accessSync(there, constants.W_OK)
+    return null
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EROFS') return `this user may not write in "${there}"`
+    return `"${there}" is read-only for this server; the unit of systemd names what may be written (ReadWritePaths)`
+  }
 }
 
 function targetIsFile(path: string): Refusal {

@@ -124,3 +124,26 @@ t.test('a broken config.json is refused, and not overwritten', async t => {
   await t.rejects(openAdminToken({ home, ids: randomIds }), { code: 'broken_config' })
   t.equal(readFileSync(home.configFile, 'utf8'), '{"serverUrl": ')
 })
+
+t.test('an override that is read again: another one counts, the same one does not come back, none means the file', async t => {
+  const home = homeIn(t.testdir(), { adminToken: strong })
+  const admin = await openAdminToken({ home, ids: randomIds, override: 'first-override' })
+  await admin.override('second-override')
+  t.equal(admin.current(), 'second-override')
+  await admin.change('kept-by-a-reset')
+  t.equal(admin.current(), 'kept-by-a-reset')
+  await admin.override('second-override')
+  t.equal(admin.current(), 'kept-by-a-reset', 'who reset it meant it')
+  await admin.override('third-override')
+  t.equal(admin.current(), 'third-override')
+  await admin.override(undefined)
+  t.equal(admin.current(), 'kept-by-a-reset')
+})
+
+t.test('where an override is taken away and the file has none, one is generated', async t => {
+  const home = homeIn(t.testdir())
+  const admin = await openAdminToken({ home, ids: randomIds, override: 'an-override' })
+  await admin.override(undefined)
+  t.equal(weaknessOf(admin.current()), null)
+  t.equal(JSON.parse(readFileSync(home.configFile, 'utf8')).adminToken, admin.current())
+})

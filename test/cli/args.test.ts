@@ -1,5 +1,5 @@
 import t from 'tap'
-import { parseArgs, type OperandTable, type OptionTable } from '../../lib/cli/args.js'
+import { parseArgs, wordsOf, type OperandTable, type OptionTable } from '../../lib/cli/args.js'
 import { Refusal } from '../../lib/base/refusal.js'
 
 const options: OptionTable = {
@@ -107,4 +107,16 @@ t.test('parseArgs asks for no operand where help is wanted', async t => {
   t.ok(parseArgs(['--help'], options, operands).wantsHelp)
   t.ok(parseArgs(['-h'], options, operands).wantsHelp)
   t.notOk(parseArgs(['--', '--help'], options, operands).wantsHelp)
+})
+
+t.test('wordsOf gives the words that mean the same, without what is a default', async t => {
+  const lines = [
+    ['a'],
+    ['a', '--follow', '--no-builtin', '--token=-x y', '--limit=7', '--ignore=a', '--ignore=b', '--store=local'],
+    ['a', '--token=']
+  ]
+  for (const line of lines) {
+    const parsed = parseArgs(line, options, operands)
+    t.same(wordsOf(options, parsed.options), line.slice(1))
+  }
 })

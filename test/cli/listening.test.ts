@@ -1,6 +1,6 @@
 import t from 'tap'
 import { parseArgs } from '../../lib/cli/args.js'
-import { listeningOf, listeningOptions, listeningWords, type ListeningWords } from '../../lib/cli/listening.js'
+import { listeningOf, listeningOptions, type ListeningWords } from '../../lib/cli/listening.js'
 
 const words = (line: string) => parseArgs(line.split(' ').filter(Boolean), listeningOptions, {}).options as ListeningWords
 
@@ -29,11 +29,5 @@ t.test('what contradicts itself', async t => {
   ]
   for (const [line, field, message] of cases) {
     t.throws(() => listeningOf(words(line), '/srv'), { kind: 'usage', field, message }, line)
-  }
-})
-
-t.test('the words for another process are those that were given', async t => {
-  for (const line of ['', '--host :: --port 0', '--socket /run/s --socket-mode 600', '--tls-cert a --tls-key b']) {
-    t.equal(listeningWords(words(line)).join(' '), line)
   }
 })

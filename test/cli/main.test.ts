@@ -22,6 +22,8 @@ const names = [
   'config:set',
   'config:list',
   'home',
+  'systemd',
+  'health',
   'admin reset-password'
 ]
 

@@ -51,3 +51,26 @@ t.test('progress is a bar on a terminal, and two lines elsewhere', async t => {
   lines.end('Packed')
   t.equal(file.read()[1], 'Packing…\nPacked\n')
 })
+
+t.test('as a log, every line is an object with a time and a level, whatever is in it', async t => {
+  const { output, read } = streams(80)
+  output.logAsJson()
+  output.print('result')
+  output.note('note')
+  output.warn('careful')
+  output.warn('text', { message: 'GET / failed (1a2b)', error: new TypeError('two\nlines') })
+  output.warn('text', { message: 'odd', error: 'no error' })
+  output.error('broken "quotes" and\nlines')
+  const [stdout, stderr] = read() as [string, string]
+  const records = (stdout + stderr).trimEnd().split('\n').map(line => JSON.parse(line) as Record<string, string>)
+  for (const { time } of records) t.match(time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  t.match(records, [
+    { level: 'info', message: 'result' },
+    { level: 'info', message: 'note' },
+    { level: 'warn', message: 'careful' },
+    { level: 'error', message: 'GET / failed (1a2b): two\nlines', stack: /^TypeError: two\nlines\n +at / },
+    { level: 'error', message: 'text' },
+    { level: 'error', message: 'broken "quotes" and\nlines' }
+  ])
+  t.notMatch(stdout + stderr, '\x1b', 'no colours, on a terminal either')
+})

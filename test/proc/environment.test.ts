@@ -6,3 +6,8 @@ t.test('all but the secrets of the server, and its own affairs', async t => {
     PATH: '/bin', MY_ADMIN_TOKEN: 'c', HOME: undefined
   })
 })
+
+t.test('what systemd tells the service is not for the daemons of scripts', async t => {
+  const told = { NOTIFY_SOCKET: '/run/systemd/notify', WATCHDOG_USEC: '1', LISTEN_FDS: '1', JOURNAL_STREAM: '8:1', INVOCATION_ID: 'x' }
+  t.same(inheritedEnvironment(told), { INVOCATION_ID: 'x' })
+})

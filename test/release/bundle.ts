@@ -136,7 +136,7 @@ export function makeBundles(directory: string): Array<{ path: string; bytes: num
   const whole: Bundle = {
     name: 'svc',
     modules: ['bin/svc.js', ...compiled],
-    documents: ['README.md', 'CHANGELOG.md', 'LICENSE'],
+    documents: ['README.md', 'CHANGELOG.md', 'LICENSE', 'docs/Dockerfile'],
     packages: Object.keys(kept)
   }
   const client: Bundle = {

@@ -1,8 +1,10 @@
+import { resolve } from 'node:path'
 import type { RunningServer } from '../../main/serve.js'
 import { locateHome } from '../../config/home.js'
-import { defineCommand, exitCodes, type Host } from '../command.js'
-import { usage } from '../args.js'
-import { listeningOf, listeningOptions, listeningWords, type ListeningWords } from '../listening.js'
+import { defineCommand, exitCodes, type Context, type Host } from '../command.js'
+import { usage, wordsOf } from '../args.js'
+import { listeningOf, listeningOptions } from '../listening.js'
+import type { Readiness } from '../readiness.js'
 
 export const command = defineCommand({
   operands: {
@@ -22,13 +24,27 @@ export const command = defineCommand({
       default: 'auto',
       help: 'what runs the server; auto: what runs this command'
     },
+    'log-format': {
+      type: 'text',
+      choices: ['text', 'json'],
+      default: 'text',
+      help: 'json: each line the server prints is an object with time, level and message; never the admin token'
+    },
+    'log-requests': { type: 'switch', help: 'a line for each request: from where, what, status, milliseconds' },
+    'ready-file': {
+      type: 'text',
+      value: 'file',
+      help: 'written, with the address, when everything is answered; removed when the server stops'
+    },
     terminal: { type: 'switch', default: true, help: 'offer no terminal, whatever the settings say' },
     pm2: { type: 'switch', help: 'run it under pm2, as svc-server, in place of one that runs there' }
   },
   details:
-    'Ctrl-C, or SIGTERM, waits for running deployments; a second one stops them. SVC_HOME chooses the data\n' +
-    'directory, ADMIN_TOKEN (also in .env.local) another admin token than the one kept there, SVC_PUBLIC_URL the\n' +
-    'address under which people reach the server, for links in notifications and commands to copy.',
+    'Ctrl-C, or SIGTERM, waits for running deployments; a second one stops them. SIGHUP reads ADMIN_TOKEN again, and\n' +
+    'never ends the server, so that closing its terminal does not either. SVC_HOME chooses the data directory,\n' +
+    'ADMIN_TOKEN (also in .env.local) another admin token than the one kept there, SVC_PUBLIC_URL the address under\n' +
+    'which people reach the server, for links in notifications and commands to copy. Under systemd ("svc systemd"\n' +
+    'writes the unit) it is told when the server is ready, reloads and stops.',
   examples: [
     ['serve', 'listen on 127.0.0.1:5431'],
     ['serve --host 0.0.0.0 --port 8080 --base /deploy', 'for other machines, below /deploy'],
@@ -45,12 +61,15 @@ export const command = defineCommand({
     const listening = listeningOf(options, cwd)
     if (options.pm2) {
       const { startSupervised, stopSupervised } = await import('../supervision.js')
-      return action === 'stop' ? stopSupervised(context) : startSupervised(wordsOf(options), context)
+      return action === 'stop' ? stopSupervised(context) : startSupervised(asWords({ ...options, pm2: false }), context)
     }
     if (options.runtime === 'bun' && process.versions['bun'] === undefined) {
       const { runWithBun } = await import('../bun.js')
-      return runWithBun(['serve', ...wordsOf({ ...options, runtime: 'auto' })], host)
+      return runWithBun(['serve', ...asWords({ ...options, runtime: 'auto' })], host)
     }
+    const isJson = options['log-format'] === 'json'
+    if (isJson) output.logAsJson()
+    const readiness = await openReadiness(options['ready-file'], context)
     const { serve } = await import('../../main/serve.js')
     const starting = serve({
       home: locateHome(env, cwd),
@@ -59,45 +78,56 @@ export const command = defineCommand({
       terminal: options.terminal,
       environment: env,
       cwd,
-      report: { info: output.print, warn: output.warn }
+      report: { info: output.print, warn: output.warn },
+      requests: options['log-requests'],
+      // Who started it under pm2 was told the token.
+      isLogged: isJson || Boolean(env['SVC_SUPERVISED']) || (await printsToJournal(env))
     })
-    await untilStopped(starting, host, output.note)
+    await untilStopped(starting, readiness, { host, note: output.note })
     // pm2's channel to the process would keep it alive until pm2 kills it.
     if (env['SVC_SUPERVISED']) host.exit(exitCodes.success)
     return exitCodes.success
   }
 })
 
-interface ServeWords extends ListeningWords {
-  base: string
-  runtime: string
-  terminal: boolean
+/** The same options, for another process. */
+function asWords(options: Record<string, unknown>): string[] {
+  return wordsOf(command.options, options)
 }
 
-/** The same options as words, for another process. */
-function wordsOf({ base, runtime, terminal, ...words }: ServeWords): string[] {
-  return [
-    ...listeningWords(words),
-    ...(base === '' ? [] : [`--base=${base}`]),
-    ...(runtime === 'auto' ? [] : ['--runtime', runtime]),
-    ...(terminal ? [] : ['--no-terminal'])
-  ]
+async function printsToJournal(env: Host['env']): Promise<boolean> {
+  return Boolean(env['JOURNAL_STREAM']) && (await import('../journal.js')).printsToJournal(env)
 }
 
-/**
- * The first signal waits for what runs, the second does not; a start that has begun is brought to its end. SIGHUP is
- * left alone: `nohup` means it.
- */
-async function untilStopped(starting: Promise<RunningServer>, host: Host, note: (text: string) => void): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
+/** Loaded only where somebody waits to be told. */
+async function openReadiness(readyFile: string | undefined, context: Context): Promise<Readiness | undefined> {
+  if (readyFile === undefined && !context.env['NOTIFY_SOCKET']) return undefined
+  const { createReadiness } = await import('../readiness.js')
+  return createReadiness(readyFile === undefined ? undefined : resolve(context.cwd, readyFile), context)
+}
+
+/** The first signal waits for what runs, the second does not; a start that has begun is brought to its end. */
+async function untilStopped(
+  starting: Promise<RunningServer>, readiness: Readiness | undefined, { host, note }: { host: Host; note(text: string): void }
+): Promise<void> {
+  await new Promise<void>((done, reject) => {
     let asked = 0
     const stop = () => {
       const wait = ++asked === 1
       if (wait) note('Stopping: running deployments may finish, once more stops them')
-      starting.then(server => server.stop({ wait })).then(resolve, reject)
+      const told = wait ? readiness?.stopping() : undefined
+      starting.then(server => Promise.all([server.stop({ wait }), told])).then(() => done(), reject)
     }
-    starting.catch(reject)
+    const reload = async (server: RunningServer) => {
+      if (asked > 0) return
+      await readiness?.reloading()
+      await server.reload()
+      await readiness?.ready(server.url)
+    }
+    starting.then(server => readiness?.ready(server.url)).catch(reject)
     host.on('SIGINT', stop)
     host.on('SIGTERM', stop)
+    // Without a listener it ends the server, under `nohup` too: Node undoes what that has set.
+    host.on('SIGHUP', () => void starting.then(reload).catch(() => {}))
   })
 }

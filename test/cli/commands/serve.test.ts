@@ -85,7 +85,7 @@ t.test('serve --runtime bun runs svc with the bun of PATH, or says how to get on
   const env = { PATH: `${join(cwd, 'bin')}:${process.env['PATH']}` }
   const found = await svc(['serve', '--runtime', 'bun', '--port', '8080', '--no-terminal'], { cwd, env })
   t.equal(found.code, 7)
-  t.match(found.stdout, /bin\/svc\.js\nserve\n--port\n8080\n--no-terminal\n$/)
+  t.match(found.stdout, /bin\/svc\.js\nserve\n--port=8080\n--no-terminal\n$/)
 })
 
 t.test('serve --tls-cert --tls-key: HTTPS, from the first deployment to the renewal of the certificate', async t => {

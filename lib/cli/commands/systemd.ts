@@ -1,0 +1,94 @@
+import { isAbsolute, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { usage, wordsOf, type OptionRow, type OptionTable } from '../args.js'
+import { defineCommand, exitCodes, type Context } from '../command.js'
+import { renderUnit } from '../unit.js'
+import { command as serve } from './serve.js'
+
+const program = fileURLToPath(new URL('../../../../bin/svc.js', import.meta.url))
+const defaultPort = 5431 // §1
+
+/** What is not the unit's: systemd supervises, and is told when the server is ready. */
+const { pm2: _, runtime: __, 'ready-file': ___, ...passedOn } = serve.options as Record<string, OptionRow>
+
+export const command = defineCommand({
+  operands: {},
+  options: {
+    user: { type: 'text', value: 'name', default: 'svc', help: 'whom the server, and the scripts of deployments, run as' },
+    home: { type: 'text', value: 'dir', default: '/var/lib/svc', help: 'the data directory' },
+    path: { type: 'text', value: 'dir', repeatable: true, help: 'where deployments go: this directory can be written' },
+    ...passedOn
+  } as OptionTable,
+  details:
+    'Prints the unit, and on standard error how to install it. All options of "svc serve" but those for other\n' +
+    'supervisors are passed on. Everything else is read-only for the server and the scripts of deployments, so name with\n' +
+    '--path each deployPath, or a directory above it; what may be changed by hand, the unit says where it stands.',
+  examples: [
+    ['systemd --path /srv/www', 'for deployments below /srv/www, at 127.0.0.1:5431'],
+    ['systemd --user deploy --home /var/lib/deploy --host :: --port 443', 'another user, and a port for root']
+  ],
+  async run({ options }, { cwd, output }: Context) {
+    const values = options as Record<string, unknown>
+    const user = values['user'] as string
+    if (!/^[a-z_][a-z0-9_-]{0,30}$/i.test(user)) throw usage('--user', `--user cannot be "${user}": it is the name of a user`)
+    const serveValues = absoluteFiles(values, cwd)
+    const home = directory('--home', values['home'] as string, cwd)
+    const paths = (values['path'] as string[]).map(path => directory('--path', path, cwd))
+    const socket = serveValues['socket'] as string | undefined
+    const node = process.execPath
+    const unit = renderUnit({
+      user,
+      home,
+      command: [node, program, 'serve', ...wordsOf(passedOn, serveValues)],
+      paths,
+      reads: filesOf(serveValues).filter(path => path !== socket),
+      port: socket === undefined ? ((serveValues['port'] as number | undefined) ?? defaultPort) : defaultPort,
+      socket
+    })
+    await output.write(unit)
+    for (const line of advice({ user, home })) output.note(line)
+    for (const line of warnings({ user, home, paths })) output.warn(line)
+    return exitCodes.success
+  }
+})
+
+/** Relative paths are those of this directory, not of the one the server will run in. */
+function absoluteFiles(values: Record<string, unknown>, cwd: string): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(values).map(([flag, value]) => [flag, isFile(flag) && value !== undefined ? directory(`--${flag}`, String(value), cwd) : value]))
+}
+
+function filesOf(values: Record<string, unknown>): string[] {
+  return Object.entries(values).flatMap(([flag, value]) => (isFile(flag) && value !== undefined ? [String(value)] : []))
+}
+
+function isFile(flag: string): boolean {
+  return ['file', 'path'].includes(passedOn[flag]?.value ?? '')
+}
+
+function directory(flag: string, path: string, cwd: string): string {
+  // A line of the unit ends at one, whatever is done to it.
+  if (/[\x00-\x1f\x7f]/.test(path)) throw usage(flag, `${flag} cannot be used: it holds a control character`)
+  if (path === '') throw usage(flag, `${flag} needs a value: it is empty`)
+  return isAbsolute(path) ? resolve(path) : resolve(cwd, path)
+}
+
+function advice({ user, home }: { user: string; home: string }): string[] {
+  return [
+    'To install it, as root:',
+    `  useradd --system --home-dir "${home}" --shell /usr/sbin/nologin ${user}`,
+    '  svc systemd … > /etc/systemd/system/svc.service',
+    '  systemctl enable --now svc',
+    `Then: systemctl status svc. The admin token is in ${home}/config.json; "journalctl -u svc" is the log.`
+  ]
+}
+
+/** What lies where the service cannot see it, or its user may have no way to. */
+function warnings({ user, home, paths }: { user: string; home: string; paths: readonly string[] }): string[] {
+  const programs = [process.execPath, program]
+  const hidden = [...programs, home, ...paths].filter(path => /^\/(var\/)?tmp(\/|$)/.test(path))
+  const closed = programs.filter(path => /^\/(root|home)\//.test(path))
+  return [
+    ...hidden.map(path => `${path} cannot be seen by the service, which has a /tmp of its own (PrivateTmp): choose another place`),
+    ...closed.map(path => `${path} is where "${user}" may have no way to: give Node and svc a place like /usr/local or /opt`)
+  ]
+}

@@ -1,0 +1,105 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, existsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { createClient, eventsOf, formOf } from '../../support/client.js'
+import { startSpeaker } from '../../support/lines.js'
+import { svc, svcPath } from '../../support/svc.js'
+import { zipOf } from '../../support/zip.js'
+
+const valueOf = (unit: string, key: string): string | undefined => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1]
+
+t.test('the unit goes to standard output alone, how to install it to the other', async t => {
+  const cwd = t.testdir({})
+  const { code, stdout, stderr } = await svc(['systemd', '--path', '/srv/www', '--user', 'deploy', '--base', '/tools', '--no-terminal', '--port=80'], { cwd })
+  t.equal(code, 0)
+  t.match(stdout, /^# Written by "svc systemd"\./)
+  t.equal(valueOf(stdout, 'ExecStart'), `${process.execPath} ${svcPath} serve --port=80 --base=/tools --no-terminal`)
+  t.equal(valueOf(stdout, 'ReadWritePaths'), '/srv/www')
+  t.equal(valueOf(stdout, 'AmbientCapabilities'), 'CAP_NET_BIND_SERVICE')
+  t.match(stderr, /^To install it, as root:\n  useradd --system --home-dir "\/var\/lib\/svc" .* deploy\n  svc systemd .*\n  systemctl enable --now svc\n/)
+})
+
+t.test('relative paths are those of this directory', async t => {
+  const cwd = t.testdir({})
+  const { stdout } = await svc(['systemd', '--path', 'www', '--home', './data'], { cwd })
+  t.equal(valueOf(stdout, 'ReadWritePaths'), join(cwd, 'data'))
+  t.match(stdout, `ReadWritePaths=${join(cwd, 'www')}\n`)
+  t.equal(valueOf(stdout, 'Environment'), `SVC_HOME=${join(cwd, 'data')}`)
+})
+
+t.test('what lies in /tmp is warned about: the service has its own', async t => {
+  const { stderr } = await svc(['systemd', '--path', '/tmp/www'], { cwd: t.testdir({}) })
+  t.match(stderr, 'warning: /tmp/www cannot be seen by the service')
+})
+
+t.test('no line of the unit comes from a name', async t => {
+  const cwd = t.testdir({})
+  for (const words of [['--user', 'a\nUser=root'], ['--user', ''], ['--home', '/a\nUser=root'], ['--path', '/a\r'], ['--path', '']]) {
+    const { code, stdout } = await svc(['systemd', ...words], { cwd })
+    t.match({ code, stdout }, { code: 2, stdout: '' }, JSON.stringify(words))
+  }
+})
+
+/**
+ * A stand-in for what systemd makes of the unit, as far as it can be made without it: file systems that are read-only but
+ * for the unit's directories, a /tmp of its own, no capabilities and no new privileges.
+ */
+const sandbox = `
+set -e
+mount --make-rprivate /
+for path in $WRITABLE; do mount --bind "$path" "$path"; done
+mount -o remount,bind,ro /
+mount -t tmpfs tmpfs /var/tmp
+cd "$1"; shift
+exec setpriv --no-new-privs --bounding-set=-all --inh-caps=-all "$@"
+`
+const may = spawnSync('unshare', ['--mount', 'sh', '-c', 'mount --make-rprivate / && mount -o remount,bind,ro / && setpriv --no-new-privs true']).status === 0
+const skip = !may && 'only root, with "unshare" and "setpriv", can make such a place'
+
+t.test('under what the unit restricts, a site is deployed where it may be, and refused elsewhere', { skip }, async t => {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-systemd-'))
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }))
+  for (const name of ['data', 'www', 'other', 'existing/site']) mkdirSync(join(directory, name), { recursive: true })
+  const asked = ['systemd', '--home', join(directory, 'data'), '--path', join(directory, 'www'), '--port', '0', '--log-format', 'json']
+  const { stdout: unit } = await svc(asked, { cwd: directory })
+  const writable = [...unit.matchAll(/^ReadWritePaths=(.*)$/gm)].map(([, path]) => path as string)
+  t.same(writable, [join(directory, 'data'), join(directory, 'www')])
+  const words = (valueOf(unit, 'ExecStart') as string).split(' ')
+  const env = { PATH: process.env['PATH'], WRITABLE: writable.join(' '), SVC_HOME: (valueOf(unit, 'Environment') as string).slice('SVC_HOME='.length) }
+  const server = startSpeaker(t, 'unshare', ['--mount', 'sh', '-c', sandbox, 'sh', valueOf(unit, 'WorkingDirectory') as string, ...words], { env })
+  const url = /http:\/\/[\d.:]+/.exec(await server.says(/svc listens on/))?.[0] as string
+  await server.says(/The admin token is that of/)
+  const { adminToken } = JSON.parse(readFileSync(join(directory, 'data/config.json'), 'utf8')) as { adminToken: string }
+  const admin = createClient(() => url, adminToken)
+
+  const push = async (name: string) => {
+    const { status, body } = await admin.post('/api/projects', { name, deployPath: join(directory, name, 'site') })
+    t.equal(status, 200)
+    const { contentType, body: form } = formOf([
+      ['projectId', body.project.id],
+      ['file', { filename: 'a.zip', bytes: await zipOf({ 'index.html': name }) }],
+      ['postDeploy', `touch made-by-script; touch "${directory}/other/by-script"`]
+    ])
+    const reply = await createClient(() => url, body.project.token).open('POST', '/api/deploy/upload', { headers: { 'content-type': contentType }, body: form })
+    let text = ''
+    for await (const chunk of reply) text += String(chunk)
+    return { events: eventsOf({ text }), text }
+  }
+  const allowed = await push('www')
+  t.equal(readFileSync(join(directory, 'www/site/index.html'), 'utf8'), 'www')
+  t.ok(existsSync(join(directory, 'www/site/made-by-script')), 'scripts may write there as well')
+  t.match(allowed.text, /Read-only file system/, 'and nowhere else')
+  for (const [name, why] of [
+    ['other', /other\\" is read-only for this server; the unit of systemd names what may be written \(ReadWritePaths\)/],
+    ['existing', /the file system of the target is read-only/]
+  ] as const) {
+    const refused = await push(name)
+    t.match(refused.events.at(-1), { event: 'status', status: 'failed' })
+    t.match(refused.text, why)
+  }
+  t.equal((await admin.get('/api/system/resources')).status, 200, 'what the panel shows of the machine can be read')
+  server.child.kill('SIGTERM')
+  t.equal(await server.ended, 0)
+})
