@@ -28,7 +28,7 @@ const routes: Route[] = [
     method: 'GET', path: '/api/wait', auth: 'public',
     handle: () => { throw new Refusal('too_many', 'locked', 'Too many failures', { retryAfterSeconds: 12.3, field: 'token' }) }
   },
-  { method: 'GET', path: '/api/slow', auth: 'public', handle: async () => { await sleep(150); return json({ slow: true }) } }
+  { method: 'GET', path: '/api/slow', auth: 'public', handle: async () => { await sleep(400); return json({ slow: true }) } }
 ]
 
 t.test('replies', async t => {
