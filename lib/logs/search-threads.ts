@@ -77,7 +77,7 @@ const keptMs = 5_000
 const maxKept = 3
 /** In which a thread that is told to stop should have come to the end of its block. */
 const stopMs = 250
-/** What is young dies at once: twice the room takes 3 MB more a thread, and no time less. The old is what was found and not yet sent. */
+/** What is young dies at once: twice the room takes 3 MB more and no time less. The old is what was found and not yet sent. */
 const resourceLimits = { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 64 }
 
 export function createSearchThreads(): SearchThreads {

@@ -1,9 +1,9 @@
 /*
  * Searching a log (§6.4): threads that share the file, this side which puts their hits in order and sends them.
  *
- * A run is some blocks. Each thread (search-hands.ts) has one run, and the next one waiting, so that it waits for us only
- * when it has found more than the client takes; no more runs are given out than may wait for their turn. An expression that does
- * not come to an end with a block within `stallMs` is stopped by ending its thread: nothing else can.
+ * A run is some blocks. Each thread (search-hands.ts) has one run, and the next one waiting, so that it waits for us
+ * only when it has found more than the client takes; no more runs are given out than may wait for their turn. An
+ * expression that does not come to an end with a block within `stallMs` is stopped by ending its thread: nothing else can.
  */
 import { Refusal } from '../base/refusal.js'
 import type { LogHit } from '../model/log-source.js'
