@@ -28,7 +28,7 @@ async function run(
 const begunMs = 1_500
 
 async function isGone(pid: number): Promise<boolean> {
-  for (let tries = 0; tries < 100; tries++) {
+  for (let tries = 0; tries < 1_000; tries++) {
     try {
       process.kill(pid, 0)
       // A zombie that nobody reaps still answers.
