@@ -1,4 +1,5 @@
 import { invalid } from '../base/refusal.js'
+import { webSocket } from '../http/websocket/reply.js'
 import type { WebSocketConnection } from '../http/websocket/socket.js'
 import { json } from '../http/route.js'
 import type { Project } from '../model/project.js'
@@ -39,11 +40,10 @@ export function terminalHandlers({ terminals, projects, allowList }: Needs) {
     async connect({ query, actor }) {
       const opening = { ...readOpening(query, projects), actor }
       await terminals.check()
-      return {
-        kind: 'websocket',
+      return webSocket({
         protocols: [tokenProtocol],
         run: connection => converse(connection, client => terminals.connect(client, opening))
-      }
+      })
     }
   } satisfies Record<string, Handler>
 }

@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
-import type { WebSocketConnection, WebSocketLimits } from './websocket/socket.js'
+import type { Exchange } from './exchange.js'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
@@ -65,18 +65,10 @@ export type Reply =
   | { kind: 'file'; path: string; handle?: FileHandle; headers?: Record<string, string> }
   | { kind: 'empty'; status: number; headers?: Record<string, string> }
   /**
-   * The connection becomes a WebSocket (RFC 6455), where the request asks for one and its page is of our own origin;
-   * else refused: 426 `upgrade_required`, 400 `invalid_handshake`, 403 `foreign_origin`. A server that shuts down
-   * closes it with 1001.
+   * The connection leaves HTTP (websocket/reply.ts). Resolves with nothing once it is gone, or with what is answered
+   * instead; `fail` is told of a bug. Carried by the reply, so that a server which listens needs to know none of it.
    */
-  | {
-      kind: 'websocket'
-      /** Subprotocols spoken here; the first one the client names is agreed on. */
-      protocols?: readonly string[]
-      limits?: Partial<WebSocketLimits>
-      /** Once it returns, the connection is closed with 1000; a throw closes it with 1011, and is logged. */
-      run: (connection: WebSocketConnection) => Promise<void>
-    }
+  | { kind: 'websocket'; open(exchange: Exchange, fail: (error: unknown) => void): Promise<Reply | undefined> }
 
 /**
  * One row of a route table. `R` names who may call it: a required field, so that a route without a decision does not

@@ -9,7 +9,6 @@ import { refusalReply, streamHead, wholeReply } from './reply.js'
 import type { Headers, Whole } from './reply.js'
 import type { Reply } from './route.js'
 import { createSink } from './sink.js'
-import { openWebSocket } from './websocket/upgrade.js'
 
 /** A rest of a body that is cheaper to read than a new connection is to open. */
 const smallRestBytes = 64 * 1024
@@ -48,7 +47,7 @@ export async function send(exchange: Exchange, reply: Reply, options: SendOption
         return await sendStream(exchange, reply, options)
       case 'websocket': {
         if (options.isStopping) throw stopping()
-        const refusal = await openWebSocket(exchange, reply, options)
+        const refusal = await reply.open(exchange, error => void options.fail(exchange, error))
         return refusal === undefined ? 101 : await send(exchange, refusal, options)
       }
       default:

@@ -3,7 +3,8 @@
  * had not been read when the file was truncated, are nowhere else.
  *
  * The copy is known by its name (`app.log.1`, `app.log-20260131`), by being as young as what is missing, and by holding,
- * at the same place, what was read last. Older rotations keep their times when they are renamed.
+ * at the same place, what was read last. Older rotations keep their times when they are renamed. One that was compressed
+ * at once (`app.log.1.gz`) has the time of what it was made of, and is looked at inflated.
  */
 import { readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -25,21 +26,35 @@ export interface CopyNeeds {
 
 /** The copy in which `truncated` goes on, open; null: there is none. Whoever gets it releases it. */
 export async function findCopy(
-  { openLog, inflated }: CopyNeeds, path: string, truncated: Generation, signal: AbortSignal
+  needs: CopyNeeds, path: string, truncated: Generation, signal: AbortSignal
 ): Promise<Contents | null> {
-  const { known, offset } = truncated
-  if (known.length === 0) return null
+  if (truncated.known.length === 0) return null
+  const found = await lookBeside(needs, path, truncated, signal)
+  if (found !== 'vanished') return found
+  // What a name was there for a moment ago has been compressed meanwhile.
+  const again = await lookBeside(needs, path, truncated, signal)
+  return again === 'vanished' ? null : again
+}
+
+async function lookBeside(
+  { openLog, inflated }: CopyNeeds, path: string, { readAtMs, known, offset }: Generation, signal: AbortSignal
+): Promise<Contents | null | 'vanished'> {
+  let hasVanished = false
   for (const name of await namesBeside(path)) {
     const place = join(dirname(path), name)
     const stats = await stat(place).catch(() => null)
-    if (stats === null || stats.size <= offset || stats.mtimeMs < truncated.readAtMs - coarseMs) continue
-    const contents = await openLog(place).then(log => contentsOf(log, inflated, signal), unlessRefused)
-    if (contents === null) continue
+    if (stats !== null && stats.mtimeMs < readAtMs - coarseMs) continue
+    const contents = await openLog(place).then(log => contentsOf(log, inflated, signal)).catch(unlessRefused)
+    if (contents instanceof Refusal) {
+      if (contents.code === 'file_missing') hasVanished = true
+      continue
+    }
     const same = await readAt(contents.handle, offset - known.length, known.length).catch(() => Buffer.alloc(0))
-    if (!contents.isCompressed && same.equals(known)) return contents
+    // Inflated it is what it was copied from, and read as that.
+    if (contents.size > offset && same.equals(known)) return { ...contents, isCompressed: false }
     await contents.release()
   }
-  return null
+  return hasVanished ? 'vanished' : null
 }
 
 async function namesBeside(path: string): Promise<string[]> {
@@ -48,7 +63,7 @@ async function namesBeside(path: string): Promise<string[]> {
   return names.filter(other => other.startsWith(`${name}.`) || other.startsWith(`${name}-`)).sort().slice(0, maxNames)
 }
 
-function unlessRefused(error: unknown): null {
-  if (error instanceof Refusal) return null
+function unlessRefused(error: unknown): Refusal {
+  if (error instanceof Refusal) return error
   throw error
 }

@@ -51,7 +51,7 @@ export interface SearchThread {
   search(run: Run): void
   /** What it has found was sent. */
   sent(found: Found): void
-  /** It may be used by others, or has ended, and reads nothing of this search's any more. */
+  /** It may be used by others then, or has ended, and reads nothing of this search's any more. What it found stays. */
   release(): Promise<void>
 }
 
@@ -73,11 +73,12 @@ interface Thread {
 }
 
 const keptMs = 5_000
-const maxKept = 2
+/** As many as the searches of a server have together: none is started while one that can be had is being ended. */
+const maxKept = 3
 /** In which a thread that is told to stop should have come to the end of its block. */
 const stopMs = 250
-/** What is young dies at once. The old is what was found and not yet sent. */
-const resourceLimits = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 64 }
+/** What is young dies at once: twice the room takes 3 MB more and no time less. The old is what was found and not yet sent. */
+const resourceLimits = { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 64 }
 
 export function createSearchThreads(): SearchThreads {
   const kept: Thread[] = []
@@ -131,6 +132,7 @@ export function createSearchThreads(): SearchThreads {
       Atomics.store(thread.cells, stopCell, 0)
       Atomics.store(thread.cells, unsentCell, 0)
       thread.worker.postMessage({ plan } satisfies Order)
+      let isReleased = false
       return {
         get runs() { return thread.runs },
         get signs() { return Atomics.load(thread.cells, signCell) },
@@ -139,10 +141,15 @@ export function createSearchThreads(): SearchThreads {
           thread.worker.postMessage({ run } satisfies Order)
         },
         sent({ lines }) {
+          // What it found before it was let go: it is another search that counts now.
+          if (isReleased) return
           Atomics.sub(thread.cells, unsentCell, lines)
           Atomics.notify(thread.cells, unsentCell)
         },
-        release: () => release(thread)
+        release() {
+          isReleased = true
+          return release(thread)
+        }
       }
     },
     async close() {

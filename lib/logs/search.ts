@@ -1,9 +1,9 @@
 /*
  * Searching a log (§6.4): threads that share the file, this side which puts their hits in order and sends them.
  *
- * A run is some blocks. Each thread has one run, and the next one waiting, so that it waits for us only when it has found
- * more than the client takes; no more runs are given out than may wait for their turn. An expression that does
- * not come to an end with a block within `stallMs` is stopped by ending its thread: nothing else can.
+ * A run is some blocks. Each thread (search-hands.ts) has one run, and the next one waiting, so that it waits for us
+ * only when it has found more than the client takes; no more runs are given out than may wait for their turn. An
+ * expression that does not come to an end with a block within `stallMs` is stopped by ending its thread: nothing else can.
  */
 import { Refusal } from '../base/refusal.js'
 import type { LogHit } from '../model/log-source.js'
@@ -11,6 +11,7 @@ import type { ComingContents } from './contents.js'
 import { compilePattern, type Pattern, type PatternQuery } from './pattern.js'
 import { blockBytes, lookAheadBytes, type FoundHit } from './search-block.js'
 import { createSearchGate } from './search-gate.js'
+import { createHands, type Hands } from './search-hands.js'
 import { createSearchThreads, type Found, type SearchThread, type SearchThreads } from './search-threads.js'
 
 export interface SearchQuery extends PatternQuery {
@@ -54,11 +55,11 @@ export interface SearchLimits {
 }
 
 const runBytes = 4 * blockBytes
+/** Of all searches that run, but one for each at least. */
 const threadCount = 2
 /** Starting a second thread takes longer than searching this. measured: bench/search */
 const minSharedBytes = 16 * blockBytes
-/** Runs a thread has at once, and runs that may be held for their turn. */
-const runsPerThread = 2
+/** Runs that may be held for their turn. */
 const maxHeldRuns = 16
 const progressMs = 500
 const lookMs = 500
@@ -78,7 +79,8 @@ export function createSearches(limits: SearchLimits = {}): Searches {
     async run(contents, query, emit) {
       const pattern = compilePattern(query)
       const leave = await gate.enter(query.signal)
-      const search = new Search({ contents, query, pattern, threads, limits })
+      const share = (): number => Math.max(1, Math.floor(threadCount / open.size))
+      const search = new Search({ contents, query, pattern, threads, share, limits })
       open.add(search)
       try {
         await search.send(emit)
@@ -100,14 +102,9 @@ interface Plan {
   query: SearchQuery & { signal: AbortSignal }
   pattern: Pattern
   threads: SearchThreads
+  /** How many threads it may have now. */
+  share(): number
   limits: SearchLimits
-}
-
-/** A thread at work, and when it was last seen to go on; undefined: not yet, it may still be starting. */
-interface Hand {
-  thread: SearchThread
-  seen: number
-  seenAtMs: number | undefined
 }
 
 /** What was found of a run and not yet sent. */
@@ -119,7 +116,7 @@ interface HeldRun {
 
 class Search {
   readonly #plan: Plan
-  readonly #hands: Hand[] = []
+  readonly #hands: Hands
   readonly #held = new Map<number, HeldRun>()
   readonly #from: number
   /** The end as far as it is known: a file that is being inflated has none yet. */
@@ -141,6 +138,7 @@ class Search {
     this.#plan = plan
     this.#from = plan.query.fromOffset
     this.#to = plan.query.toOffset ?? Infinity
+    this.#hands = createHands({ take: () => this.#takeThread(), share: plan.share, stallMs: plan.limits.stallMs ?? 3_000 })
   }
 
   async send(emit: (event: SearchEvent) => Promise<void>): Promise<void> {
@@ -181,7 +179,7 @@ class Search {
   end(): Promise<unknown> {
     clearInterval(this.#look)
     this.#fail(new Error('The search was ended'))
-    this.#ending ??= Promise.all(this.#hands.map(({ thread }) => thread.release()))
+    this.#ending ??= this.#hands.release()
     return this.#ending
   }
 
@@ -207,11 +205,11 @@ class Search {
       const to = Math.min(this.#to, from + runBytes)
       // More than is looked at: then the end of what there is cannot be taken for the end of the file.
       if (!this.#isWhole && this.#size <= to + lookAheadBytes) return this.#ask(to + lookAheadBytes + 1)
-      const hand = this.#freeHand()
-      if (hand === undefined) return
+      const thread = this.#hands.free({ isLarge: this.#isWhole && this.#to - this.#from >= minSharedBytes })
+      if (thread === undefined) return
       const index = this.#next++
-      this.#held.set(index, { found: [], thread: hand.thread, isEnded: false })
-      hand.thread.search({ index, from, to, size: this.#size })
+      this.#held.set(index, { found: [], thread, isEnded: false })
+      thread.search({ index, from, to, size: this.#size })
     }
   }
 
@@ -232,22 +230,10 @@ class Search {
     })
   }
 
-  /** The thread with the least to do, unless all have enough. */
-  #freeHand(): Hand | undefined {
-    const least = [...this.#hands].sort((a, b) => a.thread.runs - b.thread.runs)[0]
-    if (least?.thread.runs === 0) return least
-    const count = this.#isWhole && this.#to - this.#from >= minSharedBytes ? threadCount : 1
-    if (this.#hands.length < count) return this.#takeHand()
-    return least !== undefined && least.thread.runs < runsPerThread ? least : undefined
-  }
-
-  #takeHand(): Hand {
+  #takeThread(): SearchThread {
     const { contents, query, pattern, threads } = this.#plan
     const plan = { fd: contents.handle.fd, pattern, context: query.context, maxHits: query.maxHits + 1 }
-    const thread = threads.take(plan, { found: found => this.#take(found), error: error => this.#fail(error) })
-    const hand: Hand = { thread, seen: thread.signs, seenAtMs: undefined }
-    this.#hands.push(hand)
-    return hand
+    return threads.take(plan, { found: found => this.#take(found), error: error => this.#fail(error) })
   }
 
   /** A run once it was given out; null: the file has no such run. */
@@ -284,20 +270,11 @@ class Search {
   }
 
   #checkLife(): void {
-    const { stallMs = 3_000, maxMs = 10 * 60_000 } = this.#plan.limits
-    const now = performance.now()
-    for (const hand of this.#hands) {
-      const { runs, signs } = hand.thread
-      if (signs !== hand.seen) {
-        hand.seen = signs
-        hand.seenAtMs = now
-      } else if (runs === 0) {
-        hand.seenAtMs = undefined
-      } else if (hand.seenAtMs !== undefined && now - hand.seenAtMs > stallMs) {
-        this.#fail(tooSlow('the expression takes too long on one part of the file; one that is simpler may do'))
-      }
+    const { maxMs = 10 * 60_000 } = this.#plan.limits
+    if (this.#hands.isStalled()) {
+      this.#fail(tooSlow('the expression takes too long on one part of the file; one that is simpler may do'))
     }
-    if (now - this.#startedAtMs > maxMs) this.#fail(tooSlow('it has taken too long; a smaller range of the file may do'))
+    if (performance.now() - this.#startedAtMs > maxMs) this.#fail(tooSlow('it has taken too long; a smaller range of the file may do'))
   }
 }
 

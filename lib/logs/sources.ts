@@ -119,10 +119,12 @@ export function createLogSources({ store, clock, ids, audit, openLog, checkProje
 
     update: (id, fields, actor) =>
       store.write(tx => {
-        const { projectId } = get(id)
-        updateLogSource(tx, id, { ...(fields as Partial<LogSource>), updatedAt: now() })
-        const detail = Object.entries(fields).flatMap(([field, value]) => (value === undefined ? [] : [field])).join(', ')
-        audit.within(tx, { action: 'log_source.update', actor, projectId, target: id, detail })
+        const source = get(id)
+        const changed = changesOf(source, fields)
+        const detail = Object.keys(changed).join(', ')
+        if (detail === '') return source
+        updateLogSource(tx, id, { ...changed, updatedAt: now() })
+        audit.within(tx, { action: 'log_source.update', actor, projectId: source.projectId, target: id, detail })
         return get(id)
       }),
 
@@ -141,6 +143,12 @@ export function createLogSources({ store, clock, ids, audit, openLog, checkProje
       return { done, failed }
     }
   }
+}
+
+/** Of the fields that are given, those that are not so already. */
+function changesOf(source: LogSource, fields: LogSourceFields): Partial<LogSource> {
+  const given = Object.entries(fields).filter(([field, value]) => value !== undefined && value !== source[field as keyof LogSourceFields])
+  return Object.fromEntries(given)
 }
 
 /** The normalised path of a file that may be a source: it can be opened, or does not exist yet. */

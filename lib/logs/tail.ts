@@ -100,6 +100,7 @@ class Tail {
     const found = await identityAt(this.#options.filePath)
     if (found === null) return await this.#noteMissing()
     this.#missingSinceMs = null
+    this.#told = ''
     const isSame = found.identity === this.#current.identity
     if (isSame && (!this.#current.contents.isCompressed || found.key === this.#currentKey)) return
     await this.#replace()

@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { eventsOf, formOf, sentEventsOf } from '../support/client.js'
 import type { FormFields } from '../support/client.js'
@@ -150,7 +152,7 @@ t.test('records', async t => {
     const { contentType, body } = formOf([
       ['projectId', blog.id],
       ['file', file],
-      ['postDeploy', 'echo begun; sleep 0.5; echo ended']
+      ['postDeploy', 'echo begun; until [ -e go ]; do sleep 0.02; done; echo ended']
     ])
     const pushing = as(blog.token).send('POST', '/api/deploy/upload', {
       headers: { 'content-type': contentType },
@@ -159,6 +161,7 @@ t.test('records', async t => {
     const running = await until(async () => (await client.get('/api/logs?status=running')).body[0])
     t.match(running, { projectId: blog.id, status: 'running', endTime: null, duration: null })
     t.equal((await client.get(`/api/projects/${blog.id}`)).body.status, 'running')
+    writeFileSync(join(blog.deployPath, 'go'), '')
     const events = sentEventsOf((await client.get(`/api/logs/${running.id}/stream`)).text)
     t.same(
       events.filter(({ data }) => ['begun', 'ended'].includes(data.data)).map(({ data }) => data.data),
@@ -170,7 +173,7 @@ t.test('records', async t => {
 })
 
 async function until<T>(look: () => Promise<T | undefined>): Promise<T> {
-  for (let i = 0; i < 200; i++) {
+  for (let i = 0; i < 2_000; i++) {
     const found = await look()
     if (found !== undefined) return found
     await new Promise(resolve => setTimeout(resolve, 10))

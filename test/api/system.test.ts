@@ -7,7 +7,4 @@ t.test('GET /api/system/resources', async t => {
   t.equal(status, 200)
   t.same(Object.keys(body), ['collectedAt', 'host', 'cpu', 'memory', 'disk', 'process', 'container'])
   t.ok(body.cpu.percent >= 0 && body.cpu.percent <= 100)
-  const startedAt = performance.now()
-  await client.get('/api/system/resources')
-  t.ok(performance.now() - startedAt < 200, 'only the first one waits for an interval')
 })

@@ -209,7 +209,7 @@ t.test('upload', async t => {
     const before = (await client.get('/api/logs')).headers['x-total-count']
     for (const at of [1, 100, 200, 300, body.length - 60, body.length - 1])
       await cutOff(stage.url, shop.token, contentType, body, at)
-    for (let i = 0; i < 50 && !nothingIsLeft(); i++) await new Promise(resolve => setTimeout(resolve, 20))
+    for (let i = 0; i < 1_000 && !nothingIsLeft(); i++) await new Promise(resolve => setTimeout(resolve, 20))
     t.ok(nothingIsLeft())
     t.equal((await client.get('/api/logs')).headers['x-total-count'], before)
   })
@@ -219,7 +219,7 @@ t.test('upload', async t => {
     const reply = await pusher.open('POST', '/api/deploy/upload', { headers: { 'content-type': contentType }, body })
     await new Promise(resolve => reply.once('data', resolve))
     reply.destroy()
-    for (let i = 0; i < 100 && !existsSync(join(sites, 'shop/finished.txt')); i++) {
+    for (let i = 0; i < 700 && !existsSync(join(sites, 'shop/finished.txt')); i++) {
       await new Promise(resolve => setTimeout(resolve, 30))
     }
     t.ok(existsSync(join(sites, 'shop/finished.txt')))

@@ -209,7 +209,7 @@ t.test('files that were being read are closed when it ends early', { skip: noOpe
   while (open() === 0) await new Promise(resolve => setTimeout(resolve, 5))
   control.abort(new Error('end'))
   await t.rejects(done, /end/)
-  for (let i = 0; i < 200 && open() > 0; i++) await new Promise(resolve => setTimeout(resolve, 10))
+  for (let i = 0; i < 2_000 && open() > 0; i++) await new Promise(resolve => setTimeout(resolve, 10))
   t.equal(open(), 0)
 })
 

@@ -60,7 +60,11 @@ t.test('with the real pm2', { skip: pm2 === null && 'npm could not install pm2' 
 
   t.test('a cluster is seen as one application', async t => {
     pm2.run('start', join(cwd, 'app.cjs'), '--name', 'shop', '-i', '2')
-    await sleep(500)
+    const isOnline = async () => {
+      const { processes = [] } = (await list().list()) as { processes?: Array<{ name: string; status: string }> }
+      return processes.filter(({ name, status }) => name === 'shop' && status === 'online').length === 2
+    }
+    while (!(await isOnline())) await sleep(100)
     t.match(await list().binding('shop'), {
       bound: true, found: true, name: 'shop', status: 'online', execMode: 'cluster_mode', instances: 2, pid: Number,
       memoryBytes: Number, errorLogPath: /shop-error/, outLogPath: /shop-out/, createdAt: Number

@@ -8,7 +8,7 @@ import { isRunning } from '../support/processes.js'
 
 /** Waits until a deployment is in a step. */
 async function inStep(stage: DeployStage, deployId: string, name: string): Promise<void> {
-  for (const deadline = Date.now() + 5000; Date.now() < deadline; await sleep(5)) {
+  for (const deadline = Date.now() + 20_000; Date.now() < deadline; await sleep(5)) {
     if (stage.row(deployId).steps.at(-1)?.name === name) return
   }
   throw new Error(`Deployment ${deployId} never came to ${name}`)

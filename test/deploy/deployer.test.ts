@@ -1,5 +1,5 @@
 import t from 'tap'
-import { readFile, readdir } from 'node:fs/promises'
+import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FollowedLine } from '../../lib/deploy/deployer.js'
@@ -47,13 +47,15 @@ t.test('eighty deployments to ten projects: all recorded, none mixed, in order',
 
 t.test('followed from the push to the end, line by line, as they come', async t => {
   const stage = await deployStage(t)
-  const project = await stage.addProject({ preDeployScript: 'for n in 1 2 3; do echo "line $n"; sleep 0.05; done' })
+  const project = await stage.addProject({ preDeployScript: 'for n in 1 2; do echo "line $n"; done; until [ -e go ]; do sleep 0.02; done; echo "line 3"' })
   const run = await stage.push(project, { 'a.txt': '1' })
   const seen: FollowedLine[] = []
   let wasRunning = false
   for await (const followed of stage.deployer.follow(run.deployId, { signal: never })) {
     seen.push(followed)
-    if (followed.line.text === 'line 2') wasRunning = stage.row(run.deployId).status === 'running'
+    if (followed.line.text !== 'line 2') continue
+    wasRunning = stage.row(run.deployId).status === 'running'
+    await writeFile(join(project.deployPath, 'go'), '')
   }
   t.ok(wasRunning, 'lines come while it runs')
   t.equal(stage.row(run.deployId).status, 'success', 'the end of following is the end of the deployment')
@@ -69,7 +71,7 @@ t.test('followed from the push to the end, line by line, as they come', async t 
 
 t.test('whoever goes away stops following, not the deployment', async t => {
   const stage = await deployStage(t)
-  const project = await stage.addProject({ preDeployScript: 'sleep 0.2' })
+  const project = await stage.addProject({ preDeployScript: 'until [ -e go ]; do sleep 0.02; done' })
   const run = await stage.push(project, { 'a.txt': '1' })
   const leaving = new AbortController()
   const following = (async () => {
@@ -81,6 +83,8 @@ t.test('whoever goes away stops following, not the deployment', async t => {
   await sleep(50)
   leaving.abort(new Error('gone'))
   await t.rejects(following, { message: 'gone' })
+  await mkdir(project.deployPath, { recursive: true })
+  await writeFile(join(project.deployPath, 'go'), '')
   t.equal((await run.finished).status, 'success')
 })
 
@@ -105,13 +109,14 @@ t.test('the list of files: of a deployment that put some in place', async t => {
 
 t.test('stopping: the running one finishes, the queued ones fail, new ones are refused', async t => {
   const stage = await deployStage(t)
-  const project = await stage.addProject({ preDeployScript: 'sleep 0.3' })
+  const project = await stage.addProject({ preDeployScript: 'until [ -e go ]; do sleep 0.02; done' })
   const running = await stage.push(project, { 'a.txt': '1' })
   const queued = await stage.push(project, { 'a.txt': '2' })
-  await sleep(50)
+  while (stage.row(running.deployId).status !== 'running') await sleep(5)
   const stopping = stage.deployer.stop({ wait: true })
   await t.rejects(stage.push(project, {}), { code: 'shutting_down' })
   await t.rejects(stage.deployer.rollback(running.deployId, { actor: admin }), { code: 'shutting_down' })
+  await writeFile(join(project.deployPath, 'go'), '')
   await stopping
   t.equal(stage.row(running.deployId).status, 'success')
   t.match(
@@ -125,7 +130,7 @@ t.test('stopping without waiting, also after all: the script is stopped', async 
   const stage = await deployStage(t)
   const project = await stage.addProject({ preDeployScript: 'exec sleep 20' })
   const run = await stage.push(project, { 'a.txt': '1' })
-  await sleep(50)
+  while (stage.row(run.deployId).status !== 'running') await sleep(5)
   const patient = stage.deployer.stop({ wait: true })
   await sleep(50)
   t.equal(stage.row(run.deployId).status, 'running')
@@ -144,6 +149,5 @@ t.test('stopping leaves a script in the background alone, and says so', async t 
   await stage.deployer.stop({ wait: false })
   t.match(await stage.output(row.id), /→ the server stops; the post-deploy script goes on in the background/)
   t.equal(stage.row(row.id).status, 'success')
-  await sleep(1000)
-  t.ok((await readdir(project.deployPath)).includes('done'))
+  while (!(await readdir(project.deployPath)).includes('done')) await sleep(20)
 })

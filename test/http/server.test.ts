@@ -351,9 +351,12 @@ t.test('time limits', async t => {
 
 t.test('a client that goes away aborts the handler', async t => {
   let reason: unknown
+  let begin = (): void => {}
+  const begun = new Promise<void>(resolve => { begin = resolve })
   const { port, events } = await startServer(t, [{
     method: 'GET', path: '/api/forever', auth: 'public',
     async handle({ signal }) {
+      begin()
       await once(signal, 'abort')
       reason = signal.reason
       return json({})
@@ -361,7 +364,7 @@ t.test('a client that goes away aborts the handler', async t => {
   }])
   const socket = connect({ port, host: '127.0.0.1' })
   socket.write('GET /api/forever HTTP/1.1\r\nHost: a\r\n\r\n')
-  await sleep(50)
+  await begun
   socket.destroy()
   while (events.length === 0) await sleep(5)
   t.match(reason, { code: 'aborted' })
@@ -385,29 +388,37 @@ t.test('the local socket serves the same, and says that it is local', { skip: pr
 })
 
 t.test('a server that stops lets replies end, and nothing begin', async t => {
-  const { server, url, port } = await startServer(t, routes)
+  let begin = (): void => {}
+  let release = (): void => {}
+  const begun = new Promise<void>(resolve => { begin = resolve })
+  const released = new Promise<void>(resolve => { release = resolve })
+  const slow: Route = { method: 'GET', path: '/api/held', auth: 'public', handle: async () => { begin(); await released; return json({ slow: true }) } }
+  const { server, url, port } = await startServer(t, [...routes, slow])
   const idle = connect({ port, host: '127.0.0.1' })
   await once(idle, 'connect')
   const used = connect({ port, host: '127.0.0.1' })
   used.write('GET /api/things/1 HTTP/1.1\r\nHost: a\r\n\r\n')
   await once(used, 'data')
-  const slow = fetch(`${url}/api/slow`)
-  await sleep(50)
+  const held = fetch(`${url}/api/held`)
+  await begun
   const ended = Promise.all([readRaw(idle), readRaw(used)])
   const closed = server.close({ graceMs: 5000 })
   await ended
   await t.rejects(fetch(`${url}/api/things/1`), 'no new connection')
-  const reply = await slow
+  release()
+  const reply = await held
   t.equal(reply.headers.get('connection'), 'close')
   t.same(await reply.json(), { slow: true })
   await closed
 })
 
 t.test('a server that stops waits no longer than its grace', async t => {
-  const stuck: Route = { method: 'GET', path: '/stuck', auth: 'public', handle: () => new Promise(() => {}) }
+  let begin = (): void => {}
+  const begun = new Promise<void>(resolve => { begin = resolve })
+  const stuck: Route = { method: 'GET', path: '/stuck', auth: 'public', handle: () => { begin(); return new Promise(() => {}) } }
   const { server, port } = await startServer(t, [stuck])
   const reply = sendRaw(port, 'GET /stuck HTTP/1.1\r\nHost: a\r\n\r\n')
-  await sleep(50)
+  await begun
   const first = server.close({ graceMs: 60_000 })
   await sleep(10)
   await server.close({ graceMs: 20 })

@@ -30,7 +30,11 @@ const cases: Array<[what: string, make: (directory: string) => void, lines: stri
     writeFileSync(join(at, 'app.log.1'), 'eins\nzwo\ndrei\n')
     writeFileSync(join(at, 'app.log.2'), `${read}three\n`)
   }, ['three']],
-  ['a copy that was compressed at once', at => writeFileSync(join(at, 'app.log.1.gz'), gzipSync(`${read}three\n`)), null],
+  ['a copy that was compressed at once', at => writeFileSync(join(at, 'app.log.1.gz'), gzipSync(`${read}three\n`)), ['three']],
+  ['another log, compressed', at => writeFileSync(join(at, 'app.log.1.gz'), gzipSync('eins\nzwo\ndrei\nvier\n')), null],
+  ['a compressed copy that is being written still', at => {
+    writeFileSync(join(at, 'app.log.1.gz'), gzipSync(`${read}three\n`).subarray(0, -4))
+  }, null],
   ['a link to where nobody may look', at => {
     writeFileSync(join(at, 'secret.pem'), `${read}three\n`)
     symlinkSync(join(at, 'secret.pem'), join(at, 'app.log.1'))

@@ -43,7 +43,7 @@ async function follow(t: Test, { before = '', tailLines = 200, slowMs = 0 } = {}
     kinds: () => events.map(({ event }) => event),
     async until(isSo: () => boolean, what: string): Promise<void> {
       for (const from = performance.now(); !isSo(); await sleep(10)) {
-        if (performance.now() - from > 8_000) throw new Error(`It never came to "${what}": ${JSON.stringify(events.slice(-6))}`)
+        if (performance.now() - from > 20_000) throw new Error(`It never came to "${what}": ${JSON.stringify(events.slice(-6))}`)
       }
     },
     append: (text: string) => appendFileSync(path, text)

@@ -171,8 +171,10 @@ t.test('stopping', async t => {
   t.test('lets a running deployment finish, and its reply too', async t => {
     const stage = await startServer(t)
     const project = await stage.createProject('shop')
-    const reply = await push(stage, project, 'sleep 0.5; touch done.txt')
-    const [{ text }] = await Promise.all([textOf(reply), stage.server.stop({ wait: true })])
+    const reply = await push(stage, project, 'until [ -e go ]; do sleep 0.02; done; touch done.txt')
+    const stopped = stage.server.stop({ wait: true })
+    writeFileSync(join(stage.sites, 'shop/go'), '')
+    const [{ text }] = await Promise.all([textOf(reply), stopped])
     t.match(eventsOf({ text }).at(-1), { event: 'status', status: 'success' })
     t.ok(existsSync(join(stage.sites, 'shop/done.txt')))
   })
@@ -181,14 +183,12 @@ t.test('stopping', async t => {
     const stage = await startServer(t)
     const project = await stage.createProject('shop')
     const reply = await push(stage, project, 'sleep 60')
-    const fromMs = performance.now()
     const first = stage.server.stop({ wait: true })
     const events = textOf(reply)
     await new Promise(resolve => setTimeout(resolve, 100))
     await stage.server.stop({ wait: false })
     await first
     t.match(eventsOf(await events).at(-1), { event: 'status', status: 'failed' })
-    t.ok(performance.now() - fromMs < 10_000)
   })
 
   t.test('what was acknowledged is there after the next start', async t => {
@@ -201,11 +201,11 @@ t.test('stopping', async t => {
   t.test('ends streams that would go on for ever', async t => {
     const stage = await startServer(t)
     const project = await stage.createProject('shop')
-    const reply = await push(stage, project, 'sleep 0.3')
+    const reply = await push(stage, project, 'until [ -e go ]; do sleep 0.02; done')
     const [running] = (await stage.client.get('/api/logs')).body
     const watching = await stage.client.open('GET', `/api/logs/${running.id}/stream`)
-    const ended = Promise.all([textOf(reply), textOf(watching)])
-    await stage.server.stop({ wait: true })
+    const ended = Promise.all([textOf(reply), textOf(watching), stage.server.stop({ wait: true })])
+    writeFileSync(join(stage.sites, 'shop/go'), '')
     await ended
   })
 })
@@ -238,7 +238,6 @@ t.test('a start is reported where there is an endpoint, and delayed by nothing',
   const report = JSON.parse(request?.text as string)
   t.match(report, { event: 'svc.serve.startup', svcVersion: String, instanceId: configOf(home)['telemetryInstanceId'] })
   t.strictSame(Object.keys(report).sort(), ['arch', 'event', 'instanceId', 'os', 'svcVersion', 'ts'])
-  const fromMs = performance.now()
   await server.stop({ wait: true })
-  t.ok(performance.now() - fromMs < 2_000)
+  await request?.closed
 })

@@ -87,9 +87,10 @@ t.test('the six occasions (§6.5), from a real deployment to a real receiver', a
     await client.put('/api/projects/' + project.id, { preDeployScript: '' })
     await client.put('/api/settings', { webhook_url: `${receiver.url}/a-secret-path?key=secret`, webhook_events: 'deploy_success' })
     receiver.behave('hang')
-    const fromMs = performance.now()
+    receiver.requests.length = 0
     await push()
-    t.ok(performance.now() - fromMs < 4_000)
+    const [held] = await receiver.received(1)
+    t.equal(await Promise.race([held?.closed.then(() => 'was given up'), Promise.resolve('is waited for still')]), 'is waited for still')
     receiver.requests.length = 0
 
     receiver.behave(404)
@@ -107,8 +108,9 @@ t.test('the six occasions (§6.5), from a real deployment to a real receiver', a
   await t.test('a server that stops gives notifications a moment, not more', async t => {
     receiver.behave('hang')
     await push()
-    const fromMs = performance.now()
+    const before = receiver.requests.length
     await stage.server.stop({ wait: true })
-    t.ok(performance.now() - fromMs < 5_500)
+    t.equal(receiver.requests.length, before, 'it is not tried again')
+    await Promise.all(receiver.requests.map(({ closed }) => closed))
   })
 })

@@ -74,8 +74,8 @@ t.test('every failure is silent', async t => {
   const fromMs = performance.now()
   const keepAlive = setTimeout(() => {}, 10_000)
   await send({ SVC_TELEMETRY_ENDPOINT: receiver.url })
-  const tookMs = performance.now() - fromMs
-  t.ok(tookMs > 2_900 && tookMs < 4_500, '3 seconds are the limit')
+  // Who hangs would hang for ever without a limit. Timers of Node may be a millisecond early.
+  t.ok(performance.now() - fromMs >= 2_999, '3 seconds are the limit')
   const giveUp = new AbortController()
   const given = send({ SVC_TELEMETRY_ENDPOINT: receiver.url }, giveUp.signal)
   giveUp.abort()

@@ -12,9 +12,8 @@ const env = { PATH: '/usr/local/bin:/usr/bin:/bin' }
 async function run(
   script: string,
   options: Partial<RunOptions> = {}
-): Promise<{ ended: Ended; lines: string[]; tookMs: number }> {
+): Promise<{ ended: Ended; lines: string[] }> {
   const lines: string[] = []
-  const started = performance.now()
   const ended = await runProcess({
     command: scriptCommand(script),
     cwd: process.cwd(),
@@ -22,11 +21,14 @@ async function run(
     onLine: line => void lines.push(line),
     ...options
   })
-  return { ended, lines, tookMs: performance.now() - started }
+  return { ended, lines }
 }
 
+/** In which a script has begun, also on a machine that is busy. */
+const begunMs = 1_500
+
 async function isGone(pid: number): Promise<boolean> {
-  for (let tries = 0; tries < 100; tries++) {
+  for (let tries = 0; tries < 1_000; tries++) {
     try {
       process.kill(pid, 0)
       // A zombie that nobody reaps still answers.
@@ -100,42 +102,40 @@ t.test('what cannot be started is an outcome that says why', { skip: posix }, as
 })
 
 t.test('past its time limit a script is stopped, with all it started', { skip: posix }, async t => {
-  const { ended, lines, tookMs } = await run('sleep 60 & echo $!; echo waiting; wait', { timeoutMs: 200 })
+  const { ended, lines } = await run('sleep 600 & echo $!; echo waiting; wait', { timeoutMs: begunMs })
   t.strictSame(ended, { reason: 'timeout', exitCode: null, signal: 'SIGTERM' })
   t.equal(lines[1], 'waiting')
   t.ok(await isGone(Number(lines[0])), 'the child of the script is gone')
-  t.ok(tookMs < 5_000)
 })
 
 t.test('whoever ignores SIGTERM is killed after the grace', { skip: posix }, async t => {
-  const { ended, lines, tookMs } = await run('trap "" TERM; echo $$; while :; do sleep 0.05; done', { timeoutMs: 100, graceMs: 200 })
+  const { ended, lines } = await run('trap "" TERM; echo $$; while :; do sleep 0.05; done', { timeoutMs: begunMs, graceMs: 200 })
   t.strictSame(ended, { reason: 'timeout', exitCode: null, signal: 'SIGKILL' })
   t.ok(await isGone(Number(lines[0])))
-  t.ok(tookMs >= 300 && tookMs < 5_000, `${tookMs} ms`)
 })
 
 t.test('a member of the group that ignores SIGTERM is killed although the shell has gone', { skip: posix }, async t => {
   const script = '(trap "" TERM; while :; do sleep 0.05; done) & echo $!; wait'
-  const { ended, lines } = await run(script, { timeoutMs: 200, graceMs: 200 })
+  const { ended, lines } = await run(script, { timeoutMs: begunMs, graceMs: 200 })
   t.equal(ended.reason, 'timeout')
   t.ok(await isGone(Number(lines[0])))
 })
 
 /** Leaves a child in the script's group to a parent outside of it, which never takes note of its end. */
-const neglectful = `use POSIX; if (fork) { POSIX::setpgid(0, 0); $| = 1; print "$$\\n"; sleep 60 } else { sleep 60 }`
+const neglectful = `use POSIX; if (fork) { POSIX::setpgid(0, 0); $| = 1; print "$$\\n"; sleep 600 } else { sleep 600 }`
 const noZombies = spawnSync('perl', ['-MPOSIX', '-e', '1']).status !== 0 && 'perl, which makes the zombie, is not on this machine'
 
 t.test('whoever has ended but was never reaped is not waited for', { skip: posix || noZombies }, async t => {
-  const { ended, lines, tookMs } = await run(`perl -e '${neglectful}' & wait`, { timeoutMs: 500, graceMs: 8000 })
+  // Who waited for it would wait longer than the test may run.
+  const { ended, lines } = await run(`perl -e '${neglectful}' & wait`, { timeoutMs: begunMs, graceMs: 300_000 })
   const parent = Number(lines[0])
   t.teardown(() => process.kill(parent))
   t.equal(ended.reason, 'timeout')
-  t.ok(tookMs < 4000, `it took ${tookMs.toFixed(0)} ms`)
   t.doesNotThrow(() => process.kill(parent, 0), 'whoever has left the group is left alone')
 })
 
 t.test('a script may use its grace to clean up, and its reason stays', { skip: posix }, async t => {
-  const { ended, lines } = await run('trap "echo cleaned; exit 7" TERM; echo ready; while :; do sleep 0.02; done', { timeoutMs: 300 })
+  const { ended, lines } = await run('trap "echo cleaned; exit 7" TERM; echo ready; while :; do sleep 0.02; done', { timeoutMs: begunMs })
   t.strictSame(ended, { reason: 'timeout', exitCode: 7, signal: null })
   t.strictSame([lines[0], lines.at(-1)], ['ready', 'cleaned'])
 })
@@ -145,9 +145,8 @@ t.test('cancelled: before it starts, and while it runs', { skip: posix }, async 
   t.strictSame(before.ended, { reason: 'cancelled', exitCode: null, signal: null })
   t.strictSame(before.lines, [])
   const control = new AbortController()
-  const during = await run('echo on; sleep 60', { signal: control.signal, onLine: () => control.abort(), timeoutMs: 30_000 })
+  const during = await run('echo on; sleep 600', { signal: control.signal, onLine: () => control.abort(), timeoutMs: 600_000 })
   t.strictSame(during.ended, { reason: 'cancelled', exitCode: null, signal: 'SIGTERM' })
-  t.ok(during.tookMs < 5_000)
 })
 
 t.test('the first reason wins', { skip: posix }, async t => {
@@ -160,29 +159,25 @@ t.test('the first reason wins', { skip: posix }, async t => {
 t.test('a daemon left behind neither holds the run up, nor dies of it', { skip: posix }, async t => {
   const cwd = t.testdir({})
   const script = '(while :; do echo tick; echo x >> alive; sleep 0.05; done) & echo $! > pid; echo started'
-  const { ended, lines, tookMs } = await run(script, { cwd })
+  const { ended, lines } = await run(script, { cwd })
   const pid = Number(await readFile(join(cwd, 'pid'), 'utf8'))
   t.teardown(() => process.kill(pid, 'SIGKILL'))
   t.strictSame(ended, { reason: 'exit', exitCode: 0, signal: null })
   t.ok(lines.includes('started'))
-  t.ok(tookMs < 4_000, `${tookMs} ms`)
   const given = lines.length
   const size = (await readFile(join(cwd, 'alive'))).length
-  await sleep(300)
-  t.equal(lines.length, given, 'its later output is nobody’s')
-  t.ok((await readFile(join(cwd, 'alive'))).length > size, 'it lives on')
+  while ((await readFile(join(cwd, 'alive'))).length < size + 10) await sleep(20)
+  t.equal(lines.length, given, 'it lives on, and its later output is nobody’s')
 })
 
-t.test('a silent daemon costs a fraction of a second', { skip: posix }, async t => {
-  const { lines, tookMs } = await run('sleep 30 & echo $!')
-  t.teardown(() => process.kill(Number(lines[0]), 'SIGKILL'))
-  t.ok(tookMs < 2_000, `${tookMs} ms`)
+t.test('a silent daemon does not hold the run up', { skip: posix }, async t => {
+  const { lines } = await run('sleep 600 & echo $!')
+  t.doesNotThrow(() => process.kill(Number(lines[0]), 'SIGKILL'), 'its end was not waited for')
 })
 
 t.test('a busy daemon left behind is cut off', { skip: posix }, async t => {
-  const { lines, tookMs } = await run('yes & echo $!')
-  t.teardown(() => process.kill(Number(lines.find(line => line !== 'y')), 'SIGKILL'))
-  t.ok(tookMs < 4_000, `${tookMs} ms`)
+  const { lines } = await run('yes & echo $!')
+  t.doesNotThrow(() => process.kill(Number(lines.find(line => line !== 'y')), 'SIGKILL'), 'its end was not waited for')
 })
 
 t.test('100 MB of output take bounded memory', { skip: posix }, async t => {
@@ -221,7 +216,8 @@ t.test('a slow consumer holds the child back', { skip: posix }, async t => {
       return gate
     }
   })
-  await sleep(500)
+  while (lines === 0) await sleep(10)
+  await sleep(300)
   const held = lines
   t.ok(held > 0 && held < 100_000, `${held} lines before the pause`)
   await t.rejects(readFile(join(cwd, 'done')), 'the child waits in its write')
@@ -255,9 +251,8 @@ t.test('a program that waits for nobody lets this one exit', { skip: posix }, as
   const program = join(directory, 'program.mjs')
   const source = new URL('../../lib/proc/run.js', import.meta.url).href
   await writeFile(program, `import { runProcess, scriptCommand } from '${source}'
-    await runProcess({ command: scriptCommand('sleep 20 & echo $!'), cwd: '/', env: process.env, onLine: l => console.log(l) })`)
-  const { ended, lines, tookMs } = await run('', { command: [process.execPath, program] })
-  t.teardown(() => process.kill(Number(lines[0]), 'SIGKILL'))
+    await runProcess({ command: scriptCommand('sleep 600 & echo $!'), cwd: '/', env: process.env, onLine: l => console.log(l) })`)
+  const { ended, lines } = await run('', { command: [process.execPath, program] })
+  t.doesNotThrow(() => process.kill(Number(lines[0]), 'SIGKILL'), 'its end was not waited for')
   t.equal(ended.exitCode, 0)
-  t.ok(tookMs < 10_000, `${tookMs} ms`)
 })

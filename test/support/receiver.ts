@@ -51,7 +51,7 @@ export async function startReceiver(t: { teardown(work: () => unknown): void }):
     requests,
     behave: (...given) => void (behaviours = given),
     async received(count) {
-      const untilMs = Date.now() + 10_000
+      const untilMs = Date.now() + 20_000
       while (requests.length < count && Date.now() < untilMs) await sleep(10)
       if (requests.length < count) throw new Error(`${requests.length} of ${count} requests came`)
       return requests.slice(0, count)

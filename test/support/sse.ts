@@ -59,7 +59,7 @@ export async function openStream(client: Client, path: string): Promise<LiveStre
     ended,
     close: () => void reply.destroy(),
     changed: () => new Promise(resolve => void (wake = resolve)),
-    async next(wanted, withinMs = 8_000) {
+    async next(wanted, withinMs = 20_000) {
       const fits = typeof wanted === 'string' ? (event: LiveEvent) => event.event === wanted : wanted
       const untilMs = performance.now() + withinMs
       for (;;) {

@@ -30,13 +30,13 @@ t.test('a cluster is one application (§2.12)', async t => {
 })
 
 /** A program in pm2's place, which counts its starts in `starts`. */
-function standIn(t: Test, script: string) {
+function standIn(t: Test, script: string, limitMs = 30_000) {
   const directory = t.testdir({ starts: '' })
   const program = join(directory, 'pm2')
   writeFileSync(program, `#!/bin/sh\necho x >> '${directory}/starts'\n${script}\n`)
   chmodSync(program, 0o755)
   const clock = setClock()
-  const pm2 = createPm2({ clock, environment: { PATH: process.env['PATH'] }, find: async () => program, limitMs: 1000 })
+  const pm2 = createPm2({ clock, environment: { PATH: process.env['PATH'] }, find: async () => program, limitMs })
   return { pm2, clock, starts: () => readFileSync(join(directory, 'starts'), 'utf8').length / 2 }
 }
 
@@ -59,14 +59,14 @@ t.test('a list that is longer than a line may be', async t => {
 })
 
 t.test('what can go wrong is said, and does not hang', async t => {
-  const cases: Array<[script: string, message: RegExp]> = [
-    ['sleep 60', /did not answer within 1 s/],
+  const cases: Array<[script: string, message: RegExp, limitMs?: number]> = [
+    ['sleep 60', /did not answer within 1 s/, 1_000],
     ['exit 3', /ended with code 3/],
     ['echo nothing', /printed no list/],
-    ['exec yes', /printed more than|did not answer/]
+    ['exec yes', /printed more than|did not answer/, 1_000]
   ]
-  for (const [script, message] of cases) {
-    const { pm2, clock, starts } = standIn(t, script)
+  for (const [script, message, limitMs] of cases) {
+    const { pm2, clock, starts } = standIn(t, script, limitMs)
     t.match(await pm2.list(), { outcome: 'failed', message }, script)
     t.same(await pm2.apps(), [])
     t.match(await pm2.binding('shop'), { bound: false, message })

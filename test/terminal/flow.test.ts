@@ -113,11 +113,10 @@ t.test('a position within a character is the beginning of that character', async
 
 t.test('a program that prints byte by byte costs little', async t => {
   const flow = createFlow()
-  const startedAtMs = performance.now()
+  // Where each byte cost as much as what is held, this would not end while the test may run.
   for (let i = 0; i < 500_000; i++) {
     flow.push('x', true)
     if (i % 3 === 0) flow.ack(flow.sent + flow.take().length)
   }
-  t.ok(performance.now() - startedAtMs < 20_000)
   t.equal(flow.rewind(500_000), 500_000)
 })

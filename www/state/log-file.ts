@@ -314,6 +314,7 @@ export class LogFile extends Announcer implements LogText {
     // A line of the file that had the name before, whose writer goes on: it has no place in this one.
     if (id === this.#lastId) return this.#arrive(lines, null)
     this.#lastId = id
+    this.#problem = null
     const { offset } = placeOf(id)
     const from = this.#told
     this.#told = offset

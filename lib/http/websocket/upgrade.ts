@@ -1,13 +1,7 @@
 import { ServerResponse } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { performance } from 'node:perf_hooks'
-import { Refusal } from '../../base/refusal.js'
-import type { Exchange } from '../exchange.js'
-import type { Reply } from '../route.js'
-import { asksForWebSocket, shakeHands } from './handshake.js'
-import { closeCodes } from './frame.js'
-import { createWebSocket, defaultWebSocketLimits } from './socket.js'
+import { asksForWebSocket } from './handshake.js'
 
 /** How long a client may take to read why there is no WebSocket. */
 const refusalMs = 10_000
@@ -64,39 +58,4 @@ function ignoreUpgrade(again: (socket: Socket) => void, { request, socket, head 
   }
   socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]))
   again(socket)
-}
-
-type WebSocketReply = Extract<Reply, { kind: 'websocket' }>
-
-/**
- * Makes the connection of a request a WebSocket and runs the route's part in it, or gives back the reply that says why
- * not. Resolves with nothing once the connection is gone. What `run` throws goes to `fail`; the peer sees 1011.
- */
-export async function openWebSocket(
-  exchange: Exchange, reply: WebSocketReply, { fail }: { fail(exchange: Exchange, error: unknown): unknown }
-): Promise<Reply | undefined> {
-  const { request, response, upgradeHead } = exchange
-  const handshake = shakeHands(exchange, { httpVersion: request.httpVersion, protocols: reply.protocols ?? [] })
-  if (handshake.outcome === 'refused') return handshake.reply
-  if (upgradeHead === undefined) {
-    throw new Refusal('unsupported', 'websocket_unavailable', 'No WebSocket can be opened: svc runs in Bun, where it has none')
-  }
-  const { socket } = request
-  response.detachSocket(socket)
-  socket.setTimeout(0)
-  socket.write(handshake.head)
-  exchange.isLasting = true
-  const limits = { ...defaultWebSocketLimits, ...reply.limits }
-  const { protocol } = handshake
-  const { connection, gone } = createWebSocket({ socket, head: upgradeHead, protocol, signal: exchange.signal, limits })
-  try {
-    await reply.run(connection)
-    connection.close(closeCodes.normal)
-  } catch (error) {
-    fail(exchange, error)
-    connection.close(closeCodes.internalError, 'The server failed')
-  }
-  await gone
-  exchange.answeredAtMs = performance.now()
-  return undefined
 }

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs'
 import t from 'tap'
 import { join } from 'node:path'
 import { startServeProcess } from '../../support/serve-process.js'
@@ -68,9 +69,12 @@ t.test('logs and cancel', async t => {
   })
 
   await t.test('logs -f is given up with Ctrl-C, and the deployment goes on', async t => {
-    const slow = await server.upload(project, { 'a.txt': 'four' }, { postDeploy: 'echo begun; sleep 1' })
+    const slow = await server.upload(project, { 'a.txt': 'four' }, {
+      postDeploy: 'echo begun; until [ -e go ]; do sleep 0.05; done'
+    })
     const { code } = await svc(['logs', '-f', slow.deployId], { ...options, interruptAt: /begun/ })
     t.equal(code, 130)
+    writeFileSync(join(project.deployPath, 'go'), '')
     t.match((await slow.finished).at(-1), { status: 'success' })
   })
 })

@@ -124,10 +124,9 @@ t.test('push takes the subject of the current git commit where there is no messa
 })
 
 t.test('push --post-deploy-async does not wait for the script', async t => {
-  const { options } = await stage({ postDeploy: 'sleep 5' })
-  const startedAtMs = Date.now()
+  const { options, deployPath } = await stage({ postDeploy: 'until [ -e go ]; do sleep 0.05; done' })
   t.match(await svc(['push', '--post-deploy-async', 'true', '--json'], options), { code: 0 })
-  t.ok(Date.now() - startedAtMs < 5000)
+  writeFileSync(join(deployPath, 'go'), '')
 })
 
 t.test('push with several environments and no --env names them', async t => {
@@ -192,13 +191,16 @@ t.test('Ctrl-C while uploading leaves nothing behind', async t => {
 })
 
 t.test('Ctrl-C while deploying detaches, and says how to follow', async t => {
-  const { server, project, options } = await stage({ postDeploy: 'echo begun; sleep 1; echo done' })
+  const { server, project, options, deployPath } = await stage({
+    postDeploy: 'echo begun; until [ -e go ]; do sleep 0.05; done; echo done'
+  })
   const { code, stdout, stderr } = await svc(['push'], { ...options, interruptAt: /^begun$/m })
   t.equal(code, 130)
   t.notMatch(stdout, /^done$/m)
   const [deployment] = await server.deployments(project.id)
   t.match(stderr, `Detached: the deployment goes on. Follow it with: svc logs -f ${deployment?.id}\n`)
   t.same(leftBehind(), [])
+  writeFileSync(join(deployPath, 'go'), '')
   const followed = await svc(['logs', '-f', deployment?.id ?? ''], {
     ...options,
     env: { SVC_TOKEN: server.adminToken, SVC_SERVER_URL: server.url }
@@ -279,10 +281,7 @@ t.test('push reports its start where there is an endpoint, and waits for nobody 
   receiver.behave('hang')
   const { options, project } = await stage()
   const env = { ...options.env, SVC_TELEMETRY_ENDPOINT: receiver.url }
-  let saidAtMs = 0
-  const { code } = await svc(['push'], { ...options, env, onOutput: () => void (saidAtMs = performance.now()) })
-  t.equal(code, 0)
-  t.ok(performance.now() - saidAtMs < 2_000, 'it ends with its last word')
+  t.match(await svc(['push'], { ...options, env }), { code: 0 })
   t.equal(receiver.requests.length, 1)
   const text = receiver.requests[0]?.text as string
   t.match(JSON.parse(text), { event: 'svc.push.start', instanceId: String, os: process.platform })

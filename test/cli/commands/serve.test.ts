@@ -62,11 +62,12 @@ t.test('one signal lets running deployments finish, a second stops them', async 
     const cwd = t.testdir({})
     const server = await startServeProcess(t, cwd)
     const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
-    const script = signals === 1 ? 'sleep 1; echo done' : 'sleep 60'
+    const script = signals === 1 ? 'until [ -e go ]; do sleep 0.05; done' : 'sleep 60'
     const { finished } = await server.upload(project, { 'a.txt': 'one' }, { postDeploy: `echo begun; ${script}` })
     const stopped = server.stop('SIGINT')
     await server.warns(/Stopping/)
     if (signals === 2) void server.stop('SIGINT')
+    else writeFileSync(join(cwd, 'www/go'), '')
     t.equal(await stopped, 0)
     t.match((await finished.catch(() => [])).at(-1) ?? { status: 'failed' }, {
       status: signals === 1 ? 'success' : 'failed'

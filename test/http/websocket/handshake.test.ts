@@ -3,12 +3,13 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Route } from '../../../lib/http/route.js'
 import { json } from '../../../lib/http/route.js'
 import { shakeHands } from '../../../lib/http/websocket/handshake.js'
+import { webSocket } from '../../../lib/http/websocket/reply.js'
 import { startServer } from '../../support/http-server.js'
 import { openWebSocket } from '../../support/websocket.js'
 
 const routes: Route[] = [
-  { method: 'GET', path: '/ws', auth: 'public', handle: () => ({ kind: 'websocket', protocols: ['two', 'three'], run: async () => {} }) },
-  { method: 'GET', path: '/private', auth: 'admin', handle: () => ({ kind: 'websocket', run: async () => {} }) },
+  { method: 'GET', path: '/ws', auth: 'public', handle: () => webSocket({ protocols: ['two', 'three'], run: async () => {} }) },
+  { method: 'GET', path: '/private', auth: 'admin', handle: () => webSocket({ run: async () => {} }) },
   { method: 'GET', path: '/plain', auth: 'public', handle: () => json({ plain: true }) },
   { method: 'GET', path: '/large', auth: 'public', handle: () => ({
     kind: 'stream', status: 200, headers: {}, run: async sink => { for (let i = 0; i < 64; i++) await sink.write(Buffer.alloc(256 * 1024, 0x61)) }

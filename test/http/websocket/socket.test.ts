@@ -4,6 +4,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import type { Route } from '../../../lib/http/route.js'
 import type { Closed, WebSocketConnection, WebSocketLimits } from '../../../lib/http/websocket/socket.js'
+import { webSocket } from '../../../lib/http/websocket/reply.js'
 import { binary, close, continuation, frame, ping, text } from '../../support/frames.js'
 import { startServer } from '../../support/http-server.js'
 import type { TestServer } from '../../support/http-server.js'
@@ -28,8 +29,7 @@ async function startEcho(
   let wake = (): void => {}
   const routes: Route[] = [{
     method: 'GET', path: '/echo', auth: 'public',
-    handle: () => ({
-      kind: 'websocket',
+    handle: () => webSocket({
       limits,
       async run(connection) {
         void connection.closed.then(closed => {

@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import t from 'tap'
 import type { Route } from '../../../lib/http/route.js'
 import { json } from '../../../lib/http/route.js'
+import { webSocket } from '../../../lib/http/websocket/reply.js'
 import { readRaw, sendRaw, startServer } from '../../support/http-server.js'
 
 const routes: Route[] = [
@@ -15,7 +16,7 @@ const routes: Route[] = [
       return json({ bytes })
     }
   },
-  { method: 'GET', path: '/ws', auth: 'public', handle: () => ({ kind: 'websocket', run: async () => {} }) }
+  { method: 'GET', path: '/ws', auth: 'public', handle: () => webSocket({ run: async () => {} }) }
 ]
 
 const h2c = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQBAAAAAAIAAAAA\r\n'

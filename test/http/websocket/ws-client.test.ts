@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import t from 'tap'
 import type { Route } from '../../../lib/http/route.js'
+import { webSocket } from '../../../lib/http/websocket/reply.js'
 import { startServer } from '../../support/http-server.js'
 import { rivals } from '../../support/rivals.js'
 import { adminToken, startServer as startSvc } from '../../support/server.js'
@@ -33,8 +34,7 @@ const next = async (socket: Ws, event: string): Promise<unknown[]> => (await onc
 
 const routes: Route[] = [{
   method: 'GET', path: '/echo', auth: 'public',
-  handle: () => ({
-    kind: 'websocket',
+  handle: () => webSocket({
     protocols: ['chat'],
     limits: { maxMessageBytes: 20 * 1024 * 1024 },
     async run(connection) {

@@ -72,10 +72,9 @@ t.test('a style lasts over the end of the line', async t => {
   t.equal(second.style, plainStyle)
 })
 
-t.test('a megabyte of escapes takes no time to speak of', async t => {
-  const started = Date.now()
-  parseAnsi(`${e}31mx`.repeat(150_000), plainStyle)
+t.test('a megabyte of escapes is read without going back over it', async t => {
+  // Where one went back, this would not end while the test may run.
+  t.equal(parseAnsi(`${e}31mx`.repeat(150_000), plainStyle).style.foreground, 1)
   parseAnsi(`\x1b]${'a'.repeat(1_000_000)}`, plainStyle)
   parseAnsi(e.repeat(300_000), plainStyle)
-  t.ok(Date.now() - started < 3000)
 })

@@ -77,7 +77,7 @@ t.test('a megabyte of anything is read without going back over it', async t => {
     '<a "', "'", '"', '/*', '`', '/', '/[', '<!--', '<![CDATA[', 'a:', 'a.', ' #', '#a', '//', '[[', '[](', '- ', '```', '**',
     '\\', '<script>', '<style', 'a{b:c', '$', '@', '&', '>', ' ', '\n', '1', '1.', 'a'
   ]
-  const beganMs = performance.now()
+  // Where one went back over it, this would take minutes, which the test may not.
   for (const language of ['javascript', 'css', 'html', 'yaml', 'ini', 'markdown', 'bash', 'python', 'sql', 'json', 'go', 'ruby']) {
     for (const piece of pieces) {
       const startedMs = performance.now()
@@ -86,5 +86,4 @@ t.test('a megabyte of anything is read without going back over it', async t => {
       if (tookMs > 100) t.comment(`${language} of ${JSON.stringify(piece)}: ${Math.round(tookMs)} ms`)
     }
   }
-  t.ok(performance.now() - beganMs < 20_000, 'where one went back over it, this would take minutes')
 })

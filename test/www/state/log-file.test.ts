@@ -191,6 +191,15 @@ t.test('a file that goes away is said to, and goes on when it is there again', a
   log.append('two\n')
   await log.last('two')
   t.same(log.texts(), ['one', 'two'])
+  t.equal(log.file.problem, null, 'and nothing is the matter any more')
+  // Once more, when there is a stream that has shown the file.
+  await log.until(() => log.file.isFollowed, 'a stream')
+  renameSync(log.path, `${log.path}.away`)
+  await log.until(() => log.file.problem !== null, 'a word about it, again')
+  renameSync(`${log.path}.away`, log.path)
+  log.append('three\n')
+  await log.last('three')
+  t.equal(log.file.problem, null)
 })
 
 t.test('a binary file is said to be one', async t => {
