@@ -2,6 +2,7 @@ import { openAdminToken, weaknessOf } from '../auth/admin-token.js'
 import type { AdminToken } from '../auth/admin-token.js'
 import { systemClock } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
+import { missingInRuntime } from '../base/runtime.js'
 import { randomIds } from '../base/ids.js'
 import type { Ids } from '../base/ids.js'
 import { readDotenv } from '../config/dotenv.js'
@@ -92,6 +93,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const url = `http://${urlHost(host)}:${port}${base}`
     const isSupervised = Boolean(environment['SVC_SUPERVISED'])
     announce(report, { url, host, token: adminToken.current(), isSupervised, directory: home.directory })
+    if (world.terminal && missingInRuntime.terminal !== null) report.warn(missingInRuntime.terminal)
     const { createServices, createTable, sendReport } = await loadRest()
     const services = createServices(world, front)
     opened.push(() => services.webhook.stop({ graceMs: notificationGraceMs }))

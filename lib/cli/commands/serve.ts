@@ -50,9 +50,10 @@ export const command = defineCommand({
       const { startSupervised, stopSupervised } = await import('../supervision.js')
       return action === 'stop' ? stopSupervised(context) : startSupervised(wordsOf(options), context)
     }
-    if (options.runtime === 'bun' && process.versions['bun'] === undefined) {
-      const { runWithBun } = await import('../bun.js')
-      return runWithBun(['serve', ...wordsOf({ ...options, runtime: 'auto' })], host)
+    if (options.runtime === 'bun' || options.runtime === 'node') {
+      const { currentRuntime, runWith } = await import('../runtime.js')
+      const words = ['serve', ...wordsOf({ ...options, runtime: 'auto' })]
+      if (options.runtime !== currentRuntime) return runWith(options.runtime, words, host)
     }
     const { serve } = await import('../../main/serve.js')
     const starting = serve({
