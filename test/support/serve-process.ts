@@ -41,10 +41,12 @@ export async function startServeProcess(
   t: Test,
   cwd: string,
   words: string[] = [],
-  env: Record<string, string> = {}
+  env: Record<string, string> = {},
+  /** Of Node itself. */
+  nodeWords: string[] = []
 ): Promise<ServeProcess> {
   const environment = bareEnvironment(cwd, { SVC_HOME: join(cwd, 'server-home'), ...env })
-  const child = spawn(...bare(process.execPath, [svcPath, 'serve', '--port', '0', ...words]), {
+  const child = spawn(...bare(process.execPath, [...nodeWords, svcPath, 'serve', '--port', '0', ...words]), {
     cwd,
     env: environment,
     stdio: 'pipe'
