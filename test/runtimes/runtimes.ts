@@ -10,7 +10,7 @@ import { basename, dirname, join } from 'node:path'
 import { makeBundles } from '../release/bundle.js'
 import { fetchBun, fetchNode, newestBun, nodeVersions } from './registry.js'
 import type { Fetched } from './registry.js'
-import { runOnce } from './server.js'
+import { runOnce } from '../support/served.js'
 import { steps, walk } from './walk.js'
 import type { Bundles, Outcomes, Subject } from './walk.js'
 

@@ -5,8 +5,8 @@ import { createClient } from '../support/client.js'
 import type { Client } from '../support/client.js'
 import { openStream } from '../support/sse.js'
 import { openTerminal } from '../support/web-terminal.js'
-import { runOnce, startServed } from './server.js'
-import type { Said, Served } from './server.js'
+import { runOnce, startServed } from '../support/served.js'
+import type { Said, Served } from '../support/served.js'
 
 /** Where the two bundles are unpacked: what users have. */
 export interface Bundles {
