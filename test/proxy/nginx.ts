@@ -21,6 +21,9 @@ function isThere(path: string): boolean {
   }
 }
 
+/** What is given to it runs at the end: a test, or whoever ends what it has started. */
+type Bracket = Pick<Test, 'teardown'>
+
 /** What is in front of what: files of nginx's own go into `directory`. */
 interface Proxy {
   directory: string
@@ -29,7 +32,7 @@ interface Proxy {
 }
 
 /** A real nginx in front of `upstream`, with the README's recipe at `location`; it ends with the test. */
-export async function startNginx(t: Test, program: string, { directory, upstream, location }: Proxy): Promise<string> {
+export async function startNginx(t: Bracket, program: string, { directory, upstream, location }: Proxy): Promise<string> {
   const http = 'access_log off;'
   const { url } = await runNginx(t, program, { directory, http, location: `location ${location} {${recipe(upstream)}}` })
   return url
@@ -44,7 +47,7 @@ export interface Nginx {
 
 /** Runs nginx with these directives until the test ends; its files go into `directory`. */
 export async function runNginx(
-  t: Test, program: string, { directory, http, location }: { directory: string; http: string; location: string }
+  t: Bracket, program: string, { directory, http, location }: { directory: string; http: string; location: string }
 ): Promise<Nginx> {
   const port = await freePort()
   for (const name of ['body', 'proxy', 'logs']) mkdirSync(join(directory, name), { recursive: true })

@@ -156,11 +156,21 @@ t.test('without any network: served from the bundle, pushed and rolled back from
   cpSync(clientOnly, join(directory, 'client'), { recursive: true })
   const seen = JSON.parse(run('/usr/bin/env', '-u', 'NODE_OPTIONS', 'unshare', '--net', '--mount', process.execPath, program,
     server, join(directory, 'client'), work))
+  isComplete(t, seen.direct, ['offline'])
+  t.ok(seen.direct.panel.includes('<script type="module"'))
+  t.equal(seen.ended, 0)
+  await t.test('and the same behind nginx, under a prefix', { skip: seen.proxied === null && 'there is no nginx on this machine' }, async t => {
+    isComplete(t, seen.proxied, ['proxied', 'offline'])
+    t.ok(seen.proxied.panel.includes('<base href="/tools/svc/">'))
+  })
+})
+
+function isComplete(t: Test, seen: any, projects: string[]): void {
   t.match(seen.version, /^\d+\.\d+\.\d+$/, 'not "dev"')
   for (const pushed of seen.pushed) t.match(pushed, /success/i)
   t.equal(seen.second, 'two')
   t.match(seen.rolledBack, /success/i)
   t.equal(seen.now, 'one')
-  t.match(JSON.parse(seen.listed), [{ name: 'offline' }])
-  t.ok(seen.isPanel)
-})
+  t.match(JSON.parse(seen.listed), projects.map(name => ({ name })))
+  t.equal(seen.terminal.available, noPty === false)
+}
