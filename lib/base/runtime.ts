@@ -10,7 +10,8 @@ export function describeRuntime(): { name: string; version: string } {
 
 /**
  * What svc has none of in this runtime, whatever is installed, a sentence each. (What an older Node lacks, svc does by
- * other means: CRC-32 in crc32.ts, digests in target/digest.ts and auth/secret.ts, free space in system/disk.ts.)
+ * other means, or without it: CRC-32 in crc32.ts, digests in target/digest.ts and auth/secret.ts, words of ASCII in
+ * logs/scan.ts, the free space of a disk in system/disk.ts.)
  */
 export const missingInRuntime: { terminal: string | null } = {
   terminal: bunVersion === undefined ? null : 'The terminal needs Node: node-pty does not work in Bun (start with "--runtime node")'

@@ -69,7 +69,7 @@ t.test('one signal lets running deployments finish, a second stops them', async 
   }
 })
 
-t.test('serve --runtime bun runs svc with the bun of PATH, or says how to get one', async t => {
+t.test('serve --runtime: svc runs with the bun of PATH, or says how to get one', async t => {
   const cwd = t.testdir({})
   const missing = await svc(['serve', '--runtime', 'bun'], { cwd, env: { PATH: cwd } })
   t.match(missing, { code: 1, stderr: /Bun could not be started: it is not on PATH/ })
@@ -81,4 +81,9 @@ t.test('serve --runtime bun runs svc with the bun of PATH, or says how to get on
   const found = await svc(['serve', '--runtime', 'bun', '--port', '8080', '--no-terminal'], { cwd, env })
   t.equal(found.code, 7)
   t.match(found.stdout, /bin\/svc\.js\nserve\n--host\n127\.0\.0\.1\n--port\n8080\n--base=\n--no-terminal\n$/)
+
+  // What it runs in already needs no other: there is no node on this PATH.
+  const server = await startServeProcess(t, cwd, ['--runtime', 'node'], { PATH: join(cwd, 'bin') })
+  t.match(await server.api('GET', '/api/health/detail'), { runtime: { name: 'node', version: process.version } })
+  t.equal(await server.stop(), 0)
 })
