@@ -1,5 +1,5 @@
 # Two commands do everything on a machine with Node and make: `make demo` and `make test`.
-.PHONY: help install build serve demo test bench dist audit clean
+.PHONY: help install build serve demo test runtimes bench dist audit clean
 
 help: ## Print the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -29,6 +29,9 @@ TEST ?= $(shell find test -name '*.test.ts' | sort)
 test: build ## Run every test
 	@npx tap run --reporter=terse --output-file=dist/test.tap $(TEST:test/%.ts=dist/test/%.js); \
 	  status=$$?; rm -rf .tap/fixtures; exit $$status
+
+runtimes: build ## Walk through every runtime that svc runs on, each fetched from the npm registry
+	@node dist/test/runtimes/runtimes.js
 
 # BENCH=store runs one.
 BENCH ?= $(shell find test/bench -name '*.ts' | sort | sed 's:.*/\(.*\)\.ts:\1:')

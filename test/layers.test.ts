@@ -107,7 +107,7 @@ const testedElsewhere: Array<[path: RegExp, reason: string]> = [
   [/^cli\/deployment-table\.ts$/, 'commands/status.test.ts: through the command'],
   [/^cli\/prompt\.ts$/, 'commands/init.test.ts: on a terminal'],
   [/^cli\/commands\/completion\.ts$/, 'completion.test.ts, in a real shell'],
-  [/^cli\/bun\.ts$/, 'commands/serve.test.ts'],
+  [/^cli\/runtime\.ts$/, 'commands/serve.test.ts'],
   [/^cli\/commands\/cancel\.ts$/, 'commands/logs.test.ts: beside the deployment it cancels'],
   [/^cli\/commands\/telemetry-(on|off|status|endpoint)\.ts$/, 'cli/telemetry.test.ts: the four change one another'],
   [/^proc\/pty-(input|output)\.ts$/, 'pty.test.ts: on real terminals'],

@@ -1,4 +1,5 @@
 import { invalid } from '../base/refusal.js'
+import type { Refusal } from '../base/refusal.js'
 import { webSocket } from '../http/websocket/reply.js'
 import type { WebSocketConnection } from '../http/websocket/socket.js'
 import { json } from '../http/route.js'
@@ -31,7 +32,8 @@ export function terminalHandlers({ terminals, projects, allowList }: Needs) {
         try {
           allowList.check(client.address)
         } catch (error) {
-          return json({ available: false, reason: (error as Error).message } satisfies TerminalAvailability)
+          const { message, code } = error as Refusal
+          return json({ available: false, reason: message, code } satisfies TerminalAvailability)
         }
       }
       return json(await terminals.available())

@@ -1,9 +1,12 @@
-import { access, constants, stat } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { access, stat } from 'node:fs/promises'
 import { Refusal } from '../base/refusal.js'
+import { bunVersion } from '../base/runtime.js'
 import { formatBytes } from '../base/size.js'
 import { readConfig } from '../config/home.js'
 import type { Home } from '../config/home.js'
 import type { HealthDetail, HealthReport } from '../model/health.js'
+import type { TerminalAvailability } from '../model/terminal.js'
 import { readDisk } from '../system/disk.js'
 import type { Client } from './client.js'
 
@@ -27,14 +30,15 @@ const pass = (check: string, detail: string): Finding => ({ check, result: 'pass
 const warning = (check: string, detail: string, advice: string): Finding => ({ check, result: 'warning', detail, advice })
 const failure = (check: string, detail: string, advice: string): Finding => ({ check, result: 'failure', detail, advice })
 
-/** This machine: the Node version, the data directory, its disk, the global configuration (§4.13). */
+/** This machine: the runtime, the data directory, its disk, the global configuration (§4.13). */
 export async function diagnoseLocally(home: Home): Promise<Finding[]> {
-  return [checkNode(process.versions.node), await checkHome(home), await checkDisk(home), await checkConfig(home)]
+  return [checkRuntime(process.versions.node, bunVersion), await checkHome(home), await checkDisk(home), await checkConfig(home)]
 }
 
-/** Pure. */
-export function checkNode(version: string): Finding {
+/** Pure. `bun`: the version of Bun, which `version` of Node it means to be. */
+export function checkRuntime(version: string, bun?: string): Finding {
   const major = Number(version.split('.')[0])
+  if (bun !== undefined) return pass('Bun', `v${bun}, in place of Node.js v${version}`)
   if (major >= minNodeMajor) return pass('Node.js', `v${version}`)
   return failure('Node.js', `v${version} is too old`, `Install Node.js ${minNodeMajor} or newer`)
 }
@@ -97,7 +101,10 @@ export async function diagnoseServer(client: Client, token: { from: string } | n
     return [version, warning('Server, in detail', 'not looked at: there is no admin token', 'Give it with --token or SVC_TOKEN')]
   }
   const detail = await attempt(() => client.json<HealthDetail>({ path: '/api/health/detail', alsoStatus: unhealthy }))
-  if (!(detail instanceof Refusal)) return [version, ...detailFindings(detail)]
+  if (!(detail instanceof Refusal)) {
+    const terminal = await attempt(() => client.json<TerminalAvailability>({ path: '/api/terminal/available' }))
+    return [version, ...detailFindings(detail), ...(terminal instanceof Refusal ? [] : [terminalFinding(terminal)])]
+  }
   const isToken = detail.kind === 'unauthorized' || detail.kind === 'forbidden'
   const advice = isToken ? `Correct the token (it came from ${token.from}); "svc admin reset-password" on the server sets another` : serverAdvice(detail, client.address)
   return [version, failure('Server, in detail', detail.message, advice)]
@@ -110,8 +117,9 @@ function serverAdvice(refusal: Refusal, address: string): string {
 
 /** Pure: by the rules of §4.8, and what an operator would want to hear besides. */
 export function detailFindings(detail: HealthDetail): Finding[] {
-  const { db, disk, kiteHome, deploy } = detail
+  const { db, disk, kiteHome, deploy, runtime } = detail
   return [
+    pass('Server\'s runtime', `${runtime.name} ${runtime.version}`),
     db.ok ? pass('Database', `${db.latencyMs} ms`) : failure('Database', `${db.path} cannot be written`, 'Make room on its disk, look at the log of the server, and restart it'),
     kiteHome.writable && kiteHome.tmpWritable
       ? pass('Server\'s data directory', kiteHome.path)
@@ -121,6 +129,13 @@ export function detailFindings(detail: HealthDetail): Finding[] {
       ? warning('Deployments', `the last one failed (${deploy.last5[0].projectName})`, `svc logs ${deploy.last5[0].id}`)
       : pass('Deployments', deploy.successRate === null ? 'none yet' : `${deploy.successRate} % of the last ${deploy.last5.length} succeeded`)
   ]
+}
+
+/** Pure. Nothing else needs it, so it is no failure; and where somebody has switched it off, nothing is amiss. */
+export function terminalFinding({ available, reason = '', code }: TerminalAvailability): Finding {
+  if (available) return pass('Terminal', 'can be opened')
+  if (code !== 'terminal_unavailable') return pass('Terminal', reason)
+  return warning('Terminal', reason, 'Do as it says where a terminal is wanted; everything else works without it')
 }
 
 async function attempt<T>(work: () => Promise<T>): Promise<T | Refusal> {

@@ -8,6 +8,7 @@
 import { createServer } from 'node:https'
 import type { Server, ServerOptions } from 'node:https'
 import type { Socket } from 'node:net'
+import { bunVersion } from '../base/runtime.js'
 import { hangUp } from './broken-request.js'
 import { contextOf } from './certificate.js'
 import type { Certificate } from './certificate.js'
@@ -22,7 +23,7 @@ export function createSecureServer(options: ServerOptions, { certificate, renewe
   const limitMs = options.headersTimeout as number
   const server = createServer({ ...options, ...contextOf(certificate), handshakeTimeout: limitMs })
   // Bun hands out no connection before its handshake; what is below stays undone there.
-  if (process.versions['bun'] !== undefined) return server
+  if (bunVersion !== undefined) return server
   const [shakeHands] = server.listeners('connection') as [(this: Server, socket: Socket) => void]
   /** Connections before their handshake is over. */
   const early = new Map<string, Socket>()

@@ -5,6 +5,7 @@ import type { Server as SecureServer } from 'node:https'
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import { Refusal } from '../base/refusal.js'
+import { bunVersion } from '../base/runtime.js'
 import { belowBase } from './base-path.js'
 import { answerBrokenRequest } from './broken-request.js'
 import { localClient } from './client-address.js'
@@ -138,7 +139,7 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
   // RFC 9110 §10.1.1 lets a server ignore an expectation it does not know.
   server.on('checkExpectation', (request, response) => answer(request, response, { awaitsContinue: false }))
   // Bun does not give the connection away as Node does; without a listener it answers like any request.
-  if (process.versions['bun'] === undefined) server.on('upgrade', (request, socket, head) => {
+  if (bunVersion === undefined) server.on('upgrade', (request, socket, head) => {
     const response = takeUpgrade(again, { request, socket: socket as Socket, head })
     if (response !== undefined) answer(request, response, { awaitsContinue: false, upgradeHead: head })
   })

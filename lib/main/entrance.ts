@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.js'
+import { bunVersion } from '../base/runtime.js'
 import type { Certificate, CertificateFiles } from '../http/certificate.js'
 import type { HttpServer, ServerOptions } from '../http/server.js'
 import type { SocketPlace } from '../http/socket-file.js'
@@ -84,7 +85,7 @@ async function openTls(files: CertificateFiles, { clock, report }: Pick<Entrance
 }
 
 function withoutRenewal(): string[] {
-  return process.versions['bun'] === undefined ? [] : ['svc runs in Bun: a renewed certificate counts after a restart']
+  return bunVersion === undefined ? [] : ['svc runs in Bun: a renewed certificate counts after a restart']
 }
 
 function describe({ names, expiresAt }: Certificate): string {

@@ -3,6 +3,7 @@ import { openAdminToken, weaknessOf } from '../auth/admin-token.js'
 import type { AdminToken } from '../auth/admin-token.js'
 import { systemClock } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
+import { missingInRuntime } from '../base/runtime.js'
 import { randomIds } from '../base/ids.js'
 import type { Ids } from '../base/ids.js'
 import { readDotenv } from '../config/dotenv.js'
@@ -107,6 +108,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     http.serve(owner.server)
     const token = { token: adminToken.current(), tokenFrom: override?.from ?? home.configFile, isLogged: options.isLogged ?? false }
     announce(report, { place, publicUrl, ...token, directory: home.directory })
+    if (world.terminal && missingInRuntime.terminal !== null) report.warn(missingInRuntime.terminal)
     const { createServices, createTable, sendReport } = await loadRest()
     const services = createServices(world, front)
     opened.push(() => services.webhook.stop({ graceMs: notificationGraceMs }))

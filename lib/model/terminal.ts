@@ -44,10 +44,11 @@ export type TerminalErrorReason =
   | 'invalid_message'
   | 'input_overflow'
 
-/** `GET /api/terminal/available`; `reason`: why not, a sentence. */
+/** `GET /api/terminal/available`; `reason`: why not, a sentence; `code`: that of the refusal it would be. */
 export interface TerminalAvailability {
   available: boolean
   reason?: string
+  code?: string
 }
 
 export const maxTerminalSide = 1000

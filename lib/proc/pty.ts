@@ -9,6 +9,7 @@
  * reaches the program alone; here its process group is meant.
  */
 import { constants } from 'node:os'
+import { missingInRuntime } from '../base/runtime.js'
 import { createPtyInput } from './pty-input.js'
 import { readPty } from './pty-output.js'
 import type { PtyStream } from './pty-output.js'
@@ -83,9 +84,7 @@ export function createPtyLoader(load: () => Promise<unknown> = () => import(pack
 }
 
 async function loadModule(load: () => Promise<unknown>): Promise<PtyModule> {
-  if (process.versions['bun'] !== undefined) {
-    return { outcome: 'missing', reason: 'The terminal needs Node: node-pty does not work in Bun (start with "--runtime node")' }
-  }
+  if (missingInRuntime.terminal !== null) return { outcome: 'missing', reason: missingInRuntime.terminal }
   try {
     const module = (await load()) as NodePty & { default?: NodePty }
     const { spawn } = module.default ?? module

@@ -1,6 +1,7 @@
 import { constants, promises as fs } from 'node:fs'
 import { platform } from 'node:process'
 import type { Clock } from '../base/clock.js'
+import { describeRuntime } from '../base/runtime.js'
 import type { HealthDetail } from '../model/health.js'
 import type { DiskFigures } from '../model/machine.js'
 import type { Store } from '../store/database.js'
@@ -8,7 +9,6 @@ import { listDeployments } from '../store/tables/deployments.js'
 import { readDisk, unknownDisk } from './disk.js'
 import { createProbe } from './probe.js'
 import type { Probe } from './probe.js'
-import { describeRuntime } from './runtime.js'
 import { successRate } from './status.js'
 
 export interface Health extends Probe {

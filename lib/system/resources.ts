@@ -1,11 +1,11 @@
 import { arch, cpus, hostname, loadavg, platform, uptime } from 'node:os'
 import type { Clock } from '../base/clock.js'
+import { describeRuntime } from '../base/runtime.js'
 import type { ResourceSnapshot } from '../model/machine.js'
 import { readContainer } from './container.js'
 import type { CpuMeter } from './cpu.js'
 import { readDisk } from './disk.js'
 import { readMemory } from './memory.js'
-import { describeRuntime } from './runtime.js'
 
 export interface Resources {
   snapshot(): Promise<ResourceSnapshot>

@@ -110,7 +110,7 @@ export function createTerminals(needs: Needs): Terminals {
   return {
     async available() {
       const why = await obstacle()
-      return why === undefined ? { available: true } : { available: false, reason: why.message }
+      return why === undefined ? { available: true } : { available: false, reason: why.message, code: why.code }
     },
     async check() {
       const why = await obstacle()

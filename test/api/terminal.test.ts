@@ -206,7 +206,7 @@ t.test('who may open one', { skip }, async t => {
 
   const open = await openTerminal(stage)
   await client.put('/api/settings', { terminal_enabled: 'false' })
-  t.match((await client.get('/api/terminal/available')).body, { available: false, reason: /terminal_enabled/ })
+  t.match((await client.get('/api/terminal/available')).body, { available: false, reason: /terminal_enabled/, code: 'terminal_disabled' })
   t.same(await refused({}), [403, 'terminal_disabled'])
   open.type('echo\n')
   t.equal(await open.closed(), 4403)

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { checkNode, detailFindings } from '../../lib/cli/diagnosis.js'
+import { checkRuntime, detailFindings, terminalFinding } from '../../lib/cli/diagnosis.js'
 import type { HealthDetail } from '../../lib/model/health.js'
 
 const well: HealthDetail = {
@@ -11,8 +11,17 @@ const well: HealthDetail = {
 }
 const failedRun = { id: 'dep_x', projectId: 'p', projectName: 'shop', status: 'failed', startTime: '', duration: '1s' } as const
 
-t.test('the Node version', async t => {
-  for (const [version, result] of [['17.9.0', 'failure'], ['18.0.0', 'pass'], ['24.1.0', 'pass']] as const) t.equal(checkNode(version).result, result, version)
+t.test('the runtime', async t => {
+  for (const [version, result] of [['17.9.0', 'failure'], ['18.0.0', 'pass'], ['24.1.0', 'pass']] as const) t.equal(checkRuntime(version).result, result, version)
+  t.match(checkRuntime('24.3.0', '1.4.5'), { check: 'Bun', result: 'pass', detail: /^v1\.4\.5, .*Node\.js v24\.3\.0$/ })
+})
+
+t.test('the terminal: what cannot be is a warning, what is not wanted is none', async t => {
+  t.match(terminalFinding({ available: true }), { result: 'pass', advice: null })
+  const off = { available: false, reason: 'There is no terminal: svc was started with --no-terminal', code: 'terminal_disabled' }
+  t.match(terminalFinding(off), { result: 'pass', detail: off.reason, advice: null })
+  const missing = { available: false, reason: 'The terminal needs node-pty', code: 'terminal_unavailable' }
+  t.match(terminalFinding(missing), { result: 'warning', detail: missing.reason, advice: /everything else works/ })
 })
 
 t.test('what a server says of itself', async t => {

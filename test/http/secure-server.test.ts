@@ -14,6 +14,7 @@ import type { ConnectionOptions, TLSSocket } from 'node:tls'
 import type { Test } from 'tap'
 import { systemClock } from '../../lib/base/clock.js'
 import { openRenewal } from '../../lib/http/renewal.js'
+import { webSocket } from '../../lib/http/websocket/reply.js'
 import { json } from '../../lib/http/route.js'
 import type { Route } from '../../lib/http/route.js'
 import { createSecureServer } from '../../lib/http/secure-server.js'
@@ -37,8 +38,8 @@ const routes: Route[] = [
     }
   }) },
   { method: 'GET', path: '/api/slow', auth: 'public', handle: async () => { await sleep(300); return json({ slow: true }) } },
-  { method: 'GET', path: '/api/echo', auth: 'public', handle: () => ({
-    kind: 'websocket', async run(connection) {
+  { method: 'GET', path: '/api/echo', auth: 'public', handle: () => webSocket({
+    async run(connection) {
       for await (const message of connection.messages()) await connection.send(message as string)
     }
   }) }

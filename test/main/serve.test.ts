@@ -171,9 +171,9 @@ t.test('stopping', async t => {
   t.test('lets a running deployment finish, and its reply too', async t => {
     const stage = await startServer(t)
     const project = await stage.createProject('shop')
-    const reply = await push(stage, project, 'until [ -e go ]; do sleep 0.02; done; touch done.txt')
+    const reply = await push(stage, project, 'until [ -e ../go ]; do sleep 0.02; done; touch done.txt')
     const stopped = stage.server.stop({ wait: true })
-    writeFileSync(join(stage.sites, 'shop/go'), '')
+    writeFileSync(join(stage.sites, 'go'), '')
     const [{ text }] = await Promise.all([textOf(reply), stopped])
     t.match(eventsOf({ text }).at(-1), { event: 'status', status: 'success' })
     t.ok(existsSync(join(stage.sites, 'shop/done.txt')))
@@ -201,11 +201,11 @@ t.test('stopping', async t => {
   t.test('ends streams that would go on for ever', async t => {
     const stage = await startServer(t)
     const project = await stage.createProject('shop')
-    const reply = await push(stage, project, 'until [ -e go ]; do sleep 0.02; done')
+    const reply = await push(stage, project, 'until [ -e ../go ]; do sleep 0.02; done')
     const [running] = (await stage.client.get('/api/logs')).body
     const watching = await stage.client.open('GET', `/api/logs/${running.id}/stream`)
     const ended = Promise.all([textOf(reply), textOf(watching), stage.server.stop({ wait: true })])
-    writeFileSync(join(stage.sites, 'shop/go'), '')
+    writeFileSync(join(stage.sites, 'go'), '')
     await ended
   })
 })

@@ -27,6 +27,9 @@ function isThere(path: string): boolean {
   }
 }
 
+/** What is given to it runs at the end: a test, or whoever ends what it has started. */
+type Bracket = Pick<Test, 'teardown'>
+
 /** What is in front of what: files of nginx's own go into `directory`. */
 interface Proxy {
   directory: string
@@ -35,14 +38,14 @@ interface Proxy {
 }
 
 /** A real nginx in front of `upstream`, without TLS, with the README's location at `location`; it ends with the test. */
-export async function startNginx(t: Test, program: string, { directory, upstream, location }: Proxy): Promise<string> {
+export async function startNginx(t: Bracket, program: string, { directory, upstream, location }: Proxy): Promise<string> {
   const body = filled(bodyOf(recipe('nginx', 'location /'), 'location /'), [['http://127.0.0.1:5431', upstream]])
   const { url } = await runNginx(t, program, { directory, http: 'access_log off;', location: `location ${location} {${body}}` })
   return url
 }
 
 /** The README's server, with TLS; it ends with the test. */
-export async function startSecureNginx(t: Test, program: string, { directory, upstream, base, files }: ProxyOptions): Promise<RunningProxy> {
+export async function startSecureNginx(t: Bracket, program: string, { directory, upstream, base, files }: ProxyOptions): Promise<RunningProxy> {
   const port = await freePort()
   const pass = upstream.startsWith('/') ? phrase('proxy_pass http://unix:') : 'proxy_pass http://127.0.0.1:5431;'
   const server = filled(recipe('nginx', 'server {'), [
@@ -65,7 +68,7 @@ export interface Nginx {
 
 /** Runs nginx with these directives until the test ends; its files go into `directory`. */
 export async function runNginx(
-  t: Test, program: string, { directory, http, location }: { directory: string; http: string; location: string }
+  t: Bracket, program: string, { directory, http, location }: { directory: string; http: string; location: string }
 ): Promise<Nginx> {
   const port = await freePort()
   const server = `server {\n    listen 127.0.0.1:${port};\n    ${location}\n  }`
@@ -74,7 +77,7 @@ export async function runNginx(
 }
 
 async function run(
-  t: Test, program: string, { directory, port, configuration }: { directory: string; port: number; configuration: string }
+  t: Bracket, program: string, { directory, port, configuration }: { directory: string; port: number; configuration: string }
 ): Promise<{ words: string[]; pid: number }> {
   for (const name of ['body', 'proxy', 'logs']) mkdirSync(join(directory, name), { recursive: true })
   const configFile = join(directory, 'nginx.conf')
@@ -86,7 +89,7 @@ async function run(
   return { words, pid: child.pid as number }
 }
 
-export function endWithTest(t: Test, child: ReturnType<typeof spawn>): void {
+export function endWithTest(t: Bracket, child: ReturnType<typeof spawn>): void {
   const ended = once(child, 'close')
   t.teardown(async () => {
     child.kill('SIGTERM')

@@ -1,11 +1,15 @@
 import { execFileSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { makeBundles } from './bundle.js'
-import { lockedPackages } from './dependencies.js'
+import type { Test } from 'tap'
+import { createClient } from '../support/client.js'
+import { startServed } from '../support/served.js'
+import { noPty } from '../support/web-terminal.js'
+import { commitSeconds, makeBundles } from './bundle.js'
+import { lockedPackages, top } from './dependencies.js'
 
 // Outside the checkout: below it, Node would find the packages of the checkout where a bundle has none.
 const directory = mkdtempSync(join(tmpdir(), 'svc-bundle-'))
@@ -28,6 +32,21 @@ t.test('one commit gives the same bytes twice', async t => {
   for (const [index, { path }] of made.entries()) {
     t.ok(readFileSync(path).equals(readFileSync(again[index]?.path as string)), path)
   }
+})
+
+t.test('so does a checkout elsewhere, of another user\'s habits, in which something older was built', async t => {
+  const elsewhere = join(directory, 'elsewhere/with a space')
+  mkdirSync(elsewhere, { recursive: true })
+  for (const path of ['bin', 'lib', 'www', 'dist/lib', 'dist/www', 'dist/test/release', 'test/release/audit.json', 'package.json',
+    'package-lock.json', 'README.md', 'CHANGELOG.md', 'LICENSE', 'docs/Dockerfile']) cpSync(join(top, path), join(elsewhere, path), { recursive: true })
+  symlinkSync(join(top, 'node_modules'), join(elsewhere, 'node_modules'))
+  execFileSync('chmod', ['-R', 'go-rwx', elsewhere])
+  for (const path of ['dist/lib/cli/removed.js', 'dist/www/styles/removed.css']) writeFileSync(join(elsewhere, path), '')
+  const to = join(directory, 'made-elsewhere')
+  const env = { PATH: process.env['PATH'], TZ: 'Asia/Tokyo', LC_ALL: 'tr_TR.UTF-8', SOURCE_DATE_EPOCH: String(commitSeconds()) }
+  const make = 'umask 077; exec "$0" "$1/dist/test/release/bundle.js" "$2"'
+  execFileSync('/usr/bin/env', ['-u', 'NODE_OPTIONS', 'sh', '-c', make, process.execPath, elsewhere, to], { cwd: '/', env })
+  for (const { path } of made) t.ok(readFileSync(path).equals(readFileSync(join(to, basename(path)))), path)
 })
 
 t.test('the bundles stay small, and their sums hold', async t => {
@@ -65,12 +84,58 @@ t.test('the client says what it is not, and lists what it can', async t => {
   t.match(String((refused as { stderr?: Buffer } | false) && (refused as { stderr: Buffer }).stderr), /not part of the client: install svc itself/)
 })
 
+const nowhere = ['--registry', 'http://127.0.0.1:9/', '--fetch-retries', '0', '--no-audit', '--no-fund', '--cache', join(directory, 'cache')]
+
+/** What a server says of itself that is started by this path. */
+async function served(t: Test, program: string) {
+  const cwd = t.testdir({})
+  const server = await startServed({
+    command: ['/usr/bin/env', '-u', 'NODE_OPTIONS', program, 'serve', '--port', '0'],
+    cwd,
+    env: { PATH: process.env['PATH'] as string, HOME: cwd, SVC_HOME: join(cwd, 'home') }
+  })
+  try {
+    const client = createClient(() => server.url, server.adminToken)
+    const [health, terminal] = [await client.get('/api/health'), await client.get('/api/terminal/available')]
+    return { health: health.body, terminal: terminal.body }
+  } finally {
+    await server.stop()
+  }
+}
+
 t.test('npm installs the bundle without a registry', async t => {
   const prefix = join(directory, 'prefix')
-  const nowhere = ['--registry', 'http://127.0.0.1:9/', '--fetch-retries', '0', '--no-audit', '--no-fund', '--cache', join(directory, 'cache')]
   execFileSync('npm', ['install', '--global', '--prefix', prefix, ...nowhere, whole.path], { stdio: 'pipe' })
   t.match(run(join(prefix, 'bin/svc'), '--version'), /^\d+\.\d+\.\d+\n$/)
   t.ok(existsSync(join(prefix, 'lib/node_modules/svc/node_modules/sql.js/dist/sql-wasm.wasm')))
+  const { health, terminal } = await served(t, join(prefix, 'bin/svc'))
+  t.match(health, { status: 'ok', version: /^\d+\.\d+\.\d+$/ })
+  t.equal(terminal.available, noPty === false, terminal.reason)
+})
+
+const noPackage = existsSync(join(server, 'node_modules/node-pty')) ? false : 'node-pty is not installed here'
+
+t.test('where node-pty has no binary and nothing can compile it, the terminal is off and says why', { skip: noPackage }, async t => {
+  const bare = join(directory, 'uncompiled')
+  const bundle = join(bare, basename(server))
+  cpSync(server, bundle, { recursive: true })
+  const package_ = join(bundle, 'node_modules/node-pty')
+  rmSync(join(package_, 'build'), { recursive: true, force: true })
+  cpSync(join(top, 'node_modules/node-pty/package.json'), join(package_, 'package.json'))
+  const unpacked = await served(t, join(bundle, 'bin/svc.js'))
+  t.match(unpacked, { health: { status: 'ok' }, terminal: { available: false, reason: /compiled for this platform: run "npm rebuild node-pty"/ } })
+
+  // Node, npm and a shell: no compiler, no make, no Python.
+  const archive = join(bare, 'svc.tgz')
+  run('tar', 'czf', archive, '-C', bare, basename(server))
+  const few = join(bare, 'bin')
+  mkdirSync(few)
+  for (const program of ['node', 'npm', 'sh', 'env']) symlinkSync(run('sh', '-c', `command -v ${program}`).trim(), join(few, program))
+  const prefix = join(bare, 'prefix')
+  const words = ['-u', 'NODE_OPTIONS', 'npm', 'install', '--global', '--ignore-scripts=false', '--prefix', prefix, ...nowhere, archive]
+  execFileSync('/usr/bin/env', words, { stdio: 'pipe', env: { PATH: few, HOME: bare } })
+  const installed = await served(t, join(prefix, 'bin/svc'))
+  t.match(installed, { health: { status: 'ok' }, terminal: { available: false, reason: /"npm (install|rebuild) node-pty"/ } })
 })
 
 /** Why there can be no namespaces here; false: there can. */
@@ -91,14 +156,24 @@ t.test('without any network: served from the bundle, pushed and rolled back from
   cpSync(clientOnly, join(directory, 'client'), { recursive: true })
   const seen = JSON.parse(run('/usr/bin/env', '-u', 'NODE_OPTIONS', 'unshare', '--net', '--mount', process.execPath, program,
     server, join(directory, 'client'), work))
+  isComplete(t, seen.direct, ['offline'])
+  t.ok(seen.direct.panel.includes('<script type="module"'))
+  t.equal(seen.ended, 0)
+  await t.test('and the same behind nginx, under a prefix', { skip: seen.proxied === null && 'there is no nginx on this machine' }, async t => {
+    isComplete(t, seen.proxied, ['proxied', 'offline'])
+    t.ok(seen.proxied.panel.includes('<base href="/tools/svc/">'))
+  })
+})
+
+function isComplete(t: Test, seen: any, projects: string[]): void {
   t.match(seen.version, /^\d+\.\d+\.\d+$/, 'not "dev"')
   for (const pushed of seen.pushed) t.match(pushed, /success/i)
   t.equal(seen.second, 'two')
   t.match(seen.rolledBack, /success/i)
   t.equal(seen.now, 'one')
-  t.match(JSON.parse(seen.listed), [{ name: 'offline' }])
-  t.ok(seen.isPanel)
-})
+  t.match(JSON.parse(seen.listed), projects.map(name => ({ name })))
+  t.equal(seen.terminal.available, noPty === false)
+}
 
 t.test('what the Dockerfile of the bundle says, done without Docker and without any network', { skip: cannotIsolate() }, async t => {
   const program = fileURLToPath(new URL('./container.js', import.meta.url))

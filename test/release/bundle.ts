@@ -118,7 +118,7 @@ function sums(entries: ReadonlyArray<{ path: string; content: Buffer }>): string
 }
 
 /** The time of the commit, or SOURCE_DATE_EPOCH; where neither is known, the first second of zip and tar alike. */
-function commitSeconds(): number {
+export function commitSeconds(): number {
   const given = process.env['SOURCE_DATE_EPOCH']
   if (given !== undefined) return Number(given)
   try {
@@ -128,14 +128,20 @@ function commitSeconds(): number {
   }
 }
 
+/** What was compiled or copied from a file of `directory` that is there. An earlier build may have left others. */
+function builtFrom(directory: string): string[] {
+  return filesBelow(join(top, 'dist', directory))
+    .filter(path => !/\.(d\.ts|map|tsbuildinfo)$/.test(path))
+    .filter(path => existsSync(join(top, directory, path)) || existsSync(join(top, directory, path.replace(/\.js$/, '.ts'))))
+    .map(path => `dist/${directory}/${path}`)
+}
+
 /** Writes both archives and their sums into a directory; answers their paths and sizes. */
 export function makeBundles(directory: string): Array<{ path: string; bytes: number }> {
   const madeAtSeconds = commitSeconds()
-  const compiled = [...filesBelow(join(top, 'dist/lib')).map(path => `dist/lib/${path}`),
-    ...filesBelow(join(top, 'dist/www')).map(path => `dist/www/${path}`)].filter(path => !/\.(d\.ts|map|tsbuildinfo)$/.test(path))
   const whole: Bundle = {
     name: 'svc',
-    modules: ['bin/svc.js', ...compiled],
+    modules: ['bin/svc.js', ...builtFrom('lib'), ...builtFrom('www')],
     documents: ['README.md', 'CHANGELOG.md', 'LICENSE', 'docs/Dockerfile'],
     packages: Object.keys(kept)
   }

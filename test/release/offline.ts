@@ -1,37 +1,29 @@
-import { execFileSync, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { execFileSync } from 'node:child_process'
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { createInterface } from 'node:readline'
+import { findNginx, startNginx } from '../proxy/nginx.js'
+import { startServed } from '../support/served.js'
+import type { Served } from '../support/served.js'
 
 /*
  * One walk over a machine without any network: run in namespaces of its own (`unshare --net --mount`), it has nothing
  * but loopback. The server comes from its bundle; the client from its own, in a root that holds Node, its libraries and
- * a shell, is read-only but for /tmp, and is used by nobody. Arguments: where the bundles are unpacked, and an empty
- * directory. Prints what it saw as JSON.
+ * a shell, is read-only but for /tmp, and is used by nobody. Then the same behind nginx, under a prefix. Arguments: where
+ * the bundles are unpacked, and an empty directory. Prints what it saw as JSON.
  */
 
 const [server = '', client = '', directory = ''] = process.argv.slice(2)
 const run = (program: string, ...words: string[]): string =>
   execFileSync(program, words, { encoding: 'utf8', env: { PATH: process.env['PATH'] } })
 run('ip', 'link', 'set', 'lo', 'up')
+const prefix = '/tools/svc'
 
-const home = join(directory, 'home')
-const child = spawn(process.execPath, [join(server, 'bin/svc.js'), 'serve', '--port', '0'], {
-  cwd: directory,
-  env: { PATH: process.env['PATH'], SVC_HOME: home, HOME: directory },
-  stdio: ['ignore', 'pipe', 'inherit']
-})
-
-/** Where it listens, and its token, from what it prints. */
-async function announced(): Promise<{ url: string; token: string }> {
-  let url = ''
-  for await (const line of createInterface({ input: child.stdout })) {
-    url = /svc listens on (\S+)\//.exec(line)?.[1] ?? url
-    const token = /Admin token: (\S+)/.exec(line)?.[1]
-    if (token !== undefined) return { url, token }
-  }
-  throw new Error('the server ended before it listened')
+function serve(...words: string[]): Promise<Served> {
+  return startServed({
+    command: [process.execPath, join(server, 'bin/svc.js'), 'serve', '--port', '0', ...words],
+    cwd: directory,
+    env: { PATH: process.env['PATH'] as string, SVC_HOME: join(directory, 'home'), HOME: directory }
+  })
 }
 
 /** A root with Node, its libraries, and /bin/sh. */
@@ -54,39 +46,58 @@ function makeRoot(root: string): void {
   run('mount', '-t', 'tmpfs', '-o', 'mode=1777', 'tmpfs', join(root, 'tmp'))
 }
 
-try {
-  const { url, token } = await announced()
+/** Pushes a site twice from the bare root, and rolls it back; `url`: where the client finds the server. */
+async function deploy({ name, url, token, root }: { name: string; url: string; token: string; root: string }) {
   const api = async (method: string, path: string, body?: unknown): Promise<any> => {
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
     const answer = await fetch(`${url}${path}`, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) })
     return await answer.json()
   }
-  const target = join(directory, 'www')
-  const { project } = await api('POST', '/api/projects', { name: 'offline', deployPath: target })
-  const root = join(directory, 'root')
-  makeRoot(root)
-  const site = join(root, 'tmp/site')
+  const target = join(directory, `www-${name}`)
+  const deployed = (): string => readFileSync(join(target, 'index.html'), 'utf8')
+  const { project } = await api('POST', '/api/projects', { name, deployPath: target })
+  const site = join(root, 'tmp', name)
   mkdirSync(site)
-  writeFileSync(join(site, 'index.html'), 'one')
   chmodSync(site, 0o777)
   const svc = (words: string, secret: string): string =>
     run('chroot', '--userspec=65534:65534', root, '/bin/sh', '-c',
-      `cd /tmp/site && export HOME=/tmp SVC_SERVER_URL=${url} ${secret} && /bin/node /svc/bin/svc.js ${words} 2>&1`)
-  const pushed = [svc(`push --project ${project.id}`, `SVC_DEPLOY_TOKEN=${project.token}`)]
-  writeFileSync(join(site, 'index.html'), 'two')
-  pushed.push(svc(`push --project ${project.id}`, `SVC_DEPLOY_TOKEN=${project.token}`))
-  const second = readFileSync(join(target, 'index.html'), 'utf8')
+      `cd /tmp/${name} && export HOME=/tmp SVC_SERVER_URL=${url} ${secret} && /bin/node /svc/bin/svc.js ${words} 2>&1`)
+  const push = (text: string): string => {
+    writeFileSync(join(site, 'index.html'), text)
+    return svc(`push --project ${project.id}`, `SVC_DEPLOY_TOKEN=${project.token}`)
+  }
+  const pushed = [push('one'), push('two')]
+  const second = deployed()
   const [, first] = await api('GET', `/api/logs?projectId=${project.id}`)
   const rolledBack = svc(`rollback ${project.id} --to ${first.id} --yes`, `SVC_TOKEN=${token}`)
-  const listed = svc('list --json', `SVC_TOKEN=${token}`)
-  const { version } = await api('GET', '/api/health')
-  const terminal = await api('GET', '/api/terminal/available')
   const panel = await (await fetch(`${url}/`, { headers: { accept: 'text/html' } })).text()
-  console.log(JSON.stringify({
-    pushed, second, rolledBack, now: readFileSync(join(target, 'index.html'), 'utf8'), listed, version, terminal,
-    isPanel: panel.includes('<script type="module"')
-  }))
+  return {
+    pushed, second, rolledBack, now: deployed(),
+    listed: svc('list --json', `SVC_TOKEN=${token}`),
+    version: (await api('GET', '/api/health')).version,
+    terminal: await api('GET', '/api/terminal/available'),
+    panel: panel.match(/<base href="[^"]*">|<script type="module"/g)
+  }
+}
+
+const endings: Array<() => unknown> = []
+const bracket = { teardown: (work: () => unknown): void => void endings.unshift(work) }
+try {
+  const root = join(directory, 'root')
+  makeRoot(root)
+  const direct = await serve()
+  bracket.teardown(direct.kill)
+  const seen = { direct: await deploy({ name: 'offline', url: direct.url, token: direct.adminToken, root }), ended: await direct.stop() }
+  const nginx = findNginx()
+  if (nginx === null) console.log(JSON.stringify({ ...seen, proxied: null }))
+  else {
+    const behind = await serve('--base', prefix)
+    bracket.teardown(behind.kill)
+    const upstream = new URL(behind.url).origin
+    const proxy = await startNginx(bracket, nginx, { directory: join(directory, 'nginx'), upstream, location: `${prefix}/` })
+    const proxied = await deploy({ name: 'proxied', url: `${proxy}${prefix}`, token: behind.adminToken, root })
+    console.log(JSON.stringify({ ...seen, proxied }))
+  }
 } finally {
-  child.kill('SIGTERM')
-  await once(child, 'exit')
+  for (const end of endings) await end()
 }

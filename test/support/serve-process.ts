@@ -43,10 +43,13 @@ export async function startServeProcess(
   t: Test,
   cwd: string,
   words: string[] = [],
-  env: Record<string, string> = {}
+  env: Record<string, string> = {},
+  /** Of Node itself. */
+  nodeWords: string[] = []
 ): Promise<ServeProcess> {
   const environment = bareEnvironment(cwd, { SVC_HOME: join(cwd, 'server-home'), ...env })
-  const child = spawn(...bare(process.execPath, [svcPath, 'serve', ...(words.includes('--socket') ? [] : ['--port', '0']), ...words]), {
+  const listening = words.includes('--socket') ? [] : ['--port', '0']
+  const child = spawn(...bare(process.execPath, [...nodeWords, svcPath, 'serve', ...listening, ...words]), {
     cwd,
     env: environment,
     stdio: 'pipe'

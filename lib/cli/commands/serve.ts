@@ -63,9 +63,10 @@ export const command = defineCommand({
       const { startSupervised, stopSupervised } = await import('../supervision.js')
       return action === 'stop' ? stopSupervised(context) : startSupervised(asWords({ ...options, pm2: false }), context)
     }
-    if (options.runtime === 'bun' && process.versions['bun'] === undefined) {
-      const { runWithBun } = await import('../bun.js')
-      return runWithBun(['serve', ...asWords({ ...options, runtime: 'auto' })], host)
+    if (options.runtime === 'bun' || options.runtime === 'node') {
+      const { currentRuntime, runWith } = await import('../runtime.js')
+      const words = ['serve', ...asWords({ ...options, runtime: 'auto' })]
+      if (options.runtime !== currentRuntime) return runWith(options.runtime, words, host)
     }
     const isJson = options['log-format'] === 'json'
     if (isJson) output.logAsJson()

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
+import { noPty } from '../../support/web-terminal.js'
 
 t.test('a machine where nothing is set up yet has warnings, not failures', async t => {
   const { code, stdout } = await svc(['doctor'], { cwd: t.testdir({}) })
@@ -23,7 +24,7 @@ t.test('a server, with a token, without, and with a wrong one', async t => {
   }
   const full = await doctor('--token', server.adminToken)
   t.match(full, { ok: full.code === 0 })
-  for (const check of ['Node.js', 'Data directory', 'Global configuration', 'Server', 'Database', 'Server\'s data directory', 'Deployments']) {
+  for (const check of ['Node.js', 'Data directory', 'Global configuration', 'Server', 'Server\'s runtime', 'Database', ...(noPty ? [] : ['Terminal']), 'Server\'s data directory', 'Deployments']) {
     t.match(full.of(check), { result: 'pass', advice: null }, check)
   }
   const probed = await doctor()

@@ -62,12 +62,12 @@ t.test('one signal lets running deployments finish, a second stops them', async 
     const cwd = t.testdir({})
     const server = await startServeProcess(t, cwd)
     const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
-    const script = signals === 1 ? 'until [ -e go ]; do sleep 0.05; done' : 'sleep 60'
+    const script = signals === 1 ? 'until [ -e ../go ]; do sleep 0.05; done' : 'sleep 60'
     const { finished } = await server.upload(project, { 'a.txt': 'one' }, { postDeploy: `echo begun; ${script}` })
     const stopped = server.stop('SIGINT')
     await server.warns(/Stopping/)
     if (signals === 2) void server.stop('SIGINT')
-    else writeFileSync(join(cwd, 'www/go'), '')
+    else writeFileSync(join(cwd, 'go'), '')
     t.equal(await stopped, 0)
     t.match((await finished.catch(() => [])).at(-1) ?? { status: 'failed' }, {
       status: signals === 1 ? 'success' : 'failed'
@@ -75,7 +75,7 @@ t.test('one signal lets running deployments finish, a second stops them', async 
   }
 })
 
-t.test('serve --runtime bun runs svc with the bun of PATH, or says how to get one', async t => {
+t.test('serve --runtime: svc runs with the bun of PATH, or says how to get one', async t => {
   const cwd = t.testdir({})
   const missing = await svc(['serve', '--runtime', 'bun'], { cwd, env: { PATH: cwd } })
   t.match(missing, { code: 1, stderr: /Bun could not be started: it is not on PATH/ })
@@ -87,6 +87,11 @@ t.test('serve --runtime bun runs svc with the bun of PATH, or says how to get on
   const found = await svc(['serve', '--runtime', 'bun', '--port', '8080', '--no-terminal'], { cwd, env })
   t.equal(found.code, 7)
   t.match(found.stdout, /bin\/svc\.js\nserve\n--port=8080\n--no-terminal\n$/)
+
+  // What it runs in already needs no other: there is no node on this PATH.
+  const server = await startServeProcess(t, cwd, ['--runtime', 'node'], { PATH: join(cwd, 'bin') })
+  t.match(await server.api('GET', '/api/health/detail'), { runtime: { name: 'node', version: process.version } })
+  t.equal(await server.stop(), 0)
 })
 
 t.test('serve --tls-cert --tls-key: HTTPS, from the first deployment to the renewal of the certificate', async t => {

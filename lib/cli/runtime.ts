@@ -1,14 +1,22 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { bunVersion } from '../base/runtime.js'
 import { Refusal } from '../base/refusal.js'
 import type { Host } from './command.js'
 
+export type Runtime = 'node' | 'bun'
+
 const program = fileURLToPath(new URL('../../../bin/svc.js', import.meta.url))
 const signals: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
+const names: Record<Runtime, string> = { node: 'Node.js', bun: 'Bun' }
+const cures: Record<Runtime, string> = { node: 'install it from nodejs.org', bun: '"npm install -g bun" installs it' }
 
-/** Runs svc itself with the `bun` of PATH; answers its exit code. Signals are handed on. */
-export async function runWithBun(words: readonly string[], host: Host): Promise<number> {
-  const child = spawn('bun', [program, ...words], { stdio: 'inherit', env: { ...host.env } })
+/** What runs this command. */
+export const currentRuntime: Runtime = bunVersion === undefined ? 'node' : 'bun'
+
+/** Runs svc itself with the runtime of that name on PATH; answers its exit code. Signals are handed on. */
+export async function runWith(runtime: Runtime, words: readonly string[], host: Host): Promise<number> {
+  const child = spawn(runtime, [program, ...words], { stdio: 'inherit', env: { ...host.env } })
   const passOn = signals.map(signal => {
     // A terminal sends Ctrl-C to the whole group; the child would take a second one for impatience.
     const listener = () => void (signal === 'SIGINT' && host.stdin.isTTY ? undefined : child.kill(signal))
@@ -22,12 +30,7 @@ export async function runWithBun(words: readonly string[], host: Host): Promise<
     })
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== 'ENOENT') throw cause
-    throw new Refusal(
-      'unsupported',
-      'no_bun',
-      'Bun could not be started: it is not on PATH ("npm install -g bun" installs it)',
-      { cause }
-    )
+    throw new Refusal('unsupported', `no_${runtime}`, `${names[runtime]} could not be started: it is not on PATH (${cures[runtime]})`, { cause })
   } finally {
     for (const { signal, listener } of passOn) host.off(signal, listener)
   }

@@ -1,0 +1,64 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+
+/** A program, the words before its own, and what it sees of the environment. */
+export interface Invocation {
+  command: readonly [program: string, ...words: string[]]
+  cwd: string
+  env: Record<string, string>
+}
+
+export interface Served {
+  url: string
+  adminToken: string
+  /** All that it has said so far on stderr. */
+  complained(): string
+  /** Waits until it has said this, on either stream. */
+  says(pattern: RegExp): Promise<void>
+  /** Ends it with SIGTERM; its exit code, or the signal that it died of. */
+  stop(): Promise<number | string | null>
+  kill(): void
+}
+
+/** Runs `svc serve` in whatever runs it, until it has said where it listens. */
+export async function startServed({ command: [program, ...words], cwd, env }: Invocation): Promise<Served> {
+  const child = spawn(program, words, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const ended = once(child, 'close') as Promise<[code: number | null, signal: string | null]>
+  const said = { stdout: '', stderr: '' }
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (said.stderr += text))
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (said.stdout += text))
+  while (!said.stdout.includes('Data directory: ')) {
+    const more = await Promise.race([once(child.stdout, 'data'), ended.then(() => null)])
+    if (more === null) throw new Error(`svc serve ended: ${said.stderr.trim()}`)
+  }
+  return {
+    url: /http:\/\/\S+(?=\/\n)/.exec(said.stdout)?.[0] as string,
+    adminToken: /Admin token: (\S+)/.exec(said.stdout)?.[1] as string,
+    complained: () => said.stderr,
+    async says(pattern) {
+      while (!pattern.test(said.stdout + said.stderr)) await Promise.race([once(child.stdout, 'data'), once(child.stderr, 'data')])
+    },
+    async stop() {
+      child.kill('SIGTERM')
+      const [code, signal] = await ended
+      return code ?? signal
+    },
+    kill: () => void child.kill('SIGKILL')
+  }
+}
+
+export interface Said {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
+/** Runs one command to its end. */
+export async function runOnce({ command: [program, ...words], cwd, env }: Invocation): Promise<Said> {
+  const child = spawn(program, words, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const said = { stdout: '', stderr: '' }
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (said.stdout += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (said.stderr += text))
+  const [code] = (await once(child, 'close')) as [number | null]
+  return { code, ...said }
+}
