@@ -39,6 +39,8 @@ export const commands: readonly CommandRow[] = [
   { name: 'config:list', summary: 'show the global configuration', load: () => import('./commands/config-list.js') },
   { name: 'export', summary: 'write projects, deployments and what was deployed into a package', load: () => import('./commands/export.js') },
   { name: 'import', summary: 'take over what a package of export holds', load: () => import('./commands/import.js') },
+  { name: 'backup', summary: 'write everything in the data directory into one file', load: () => import('./commands/backup.js') },
+  { name: 'restore', summary: 'make the data directory what a backup holds', load: () => import('./commands/restore.js') },
   { name: 'verify', summary: 'check the data directory and what it names', load: () => import('./commands/verify.js') },
   { name: 'home', summary: 'print the data directory', load: () => import('./commands/home.js') },
   {

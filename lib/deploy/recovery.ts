@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { DeploymentRow } from '../model/deployment.js'
 import { findDeployment, unfinishedDeployments } from '../store/tables/deployments.js'
 import { recoverTargets } from './extract.js'
-import { archiveFilePattern, makeDirectories, temporaryFilePattern, type DeployFiles } from './files.js'
+import { archiveFilePattern, makeDirectories, snapshotPattern, temporaryFilePattern, type DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { openOutput } from './output.js'
 import { endOf, eventOf, moveRecord, notifyOf, type Outcome } from './record.js'
@@ -71,6 +71,13 @@ async function removeStrays({ home, files, store }: RecoveryNeeds, startedMs: nu
     if (row?.hasArtifact === false) await rm(files.archive(deployId), { force: true })
   }
   for (const { name } of uploads) await rm(join(home.tmp, name), { force: true })
+  await removeSnapshots(home.tmp)
+}
+
+/** Second names that a backup gave; it ended with the process that wrote it. */
+async function removeSnapshots(tmp: string): Promise<void> {
+  const names = (await readdir(tmp)).filter(name => snapshotPattern.test(name))
+  for (const name of names) await rm(join(tmp, name), { recursive: true, force: true })
 }
 
 interface FoundFile {

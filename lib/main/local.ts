@@ -1,4 +1,5 @@
 import { openAdminToken } from '../auth/admin-token.js'
+import { finishRestore } from '../backup/place.js'
 import { systemClock } from '../base/clock.js'
 import { randomIds } from '../base/ids.js'
 import { ensureHome } from '../config/home.js'
@@ -35,6 +36,7 @@ export async function serveLocally(
   try {
     const clock = systemClock
     const ids = randomIds
+    if (await finishRestore(home.directory)) await ensureHome(home)
     const store = await openStore({ directory: home.directory, clock, warn })
     opened.push(() => store.close())
     const log = (message: string, error?: unknown): void => warn(error instanceof Error ? `${message}: ${error.stack}` : message)

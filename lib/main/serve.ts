@@ -1,5 +1,6 @@
 import { openAdminToken, weaknessOf } from '../auth/admin-token.js'
 import type { AdminToken } from '../auth/admin-token.js'
+import { finishRestore } from '../backup/place.js'
 import { systemClock } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import { randomIds } from '../base/ids.js'
@@ -78,6 +79,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   const owner = await ownDirectory(home.directory)
   const opened: Array<() => Promise<unknown>> = [() => owner.release()]
   try {
+    if (await finishRestore(home.directory)) await ensureHome(home)
     const store = await openStore({ directory: home.directory, clock, warn: report.warn })
     opened.push(() => store.close())
     const adminToken = await openOverridableToken(options, ids)

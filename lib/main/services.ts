@@ -2,6 +2,7 @@ import { realpathSync } from 'node:fs'
 import type { ApiNeeds } from '../api/routes.js'
 import { createRecords } from '../api/records.js'
 import { createLockout } from '../auth/lockout.js'
+import { createBackups } from '../backup/backup.js'
 import { createDeployer } from '../deploy/deployer.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { createCollector, maxOverviewDays } from '../notify/collector.js'
@@ -147,6 +148,7 @@ export function createServices(world: World, front: Front): Services {
       logSources: { sources: logSources, viewer: logViewer },
 
       migration: { transfer, deployer, clock },
+      backup: { backups: createBackups({ store, home, clock, ids, version, audit }) },
 
       terminal: { terminals, projects, allowList }
     }

@@ -59,9 +59,7 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
     await options.verified()
     const upTo = commits.executed
     if (upTo === held && !force) return
-    const memory = options.memory()
-    memory.run('UPDATE store SET sequence = ?, writtenAt = ?', [upTo, new Date(clock.now()).toISOString()])
-    const image = memory.image()
+    const image = stampedImage(options.memory(), upTo, clock)
     const from = redo.end
     await commits.settled()
     await replaceFile(disk, path, image)
@@ -102,6 +100,12 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
       while (running !== null) await running.catch(() => {})
     }
   }
+}
+
+/** The image of a database, which says itself that it holds the writes up to `upTo`. */
+export function stampedImage(memory: Memory, upTo: number, clock: Clock): Uint8Array {
+  memory.run('UPDATE store SET sequence = ?, writtenAt = ?', [upTo, new Date(clock.now()).toISOString()])
+  return memory.image()
 }
 
 /**

@@ -76,6 +76,14 @@ export function unfinishedDeployments(db: Reader): DeploymentRow[] {
   return many(db.all(`SELECT * FROM deployments WHERE status IN ('queued', 'running') ORDER BY startTime, position`))
 }
 
+/** Of every deployment, what says which files it has. */
+export function deploymentStates(db: Reader): Array<{ id: string; isOver: boolean; hasArtifact: boolean }> {
+  const rows = db.all<{ id: string; status: string; hasArtifact: number }>('SELECT id, status, hasArtifact FROM deployments')
+  return rows.map(({ id, status, hasArtifact }) => {
+    return { id, isOver: status === 'success' || status === 'failed', hasArtifact: hasArtifact === 1 }
+  })
+}
+
 /** Removes a project's records; gives their ids, so that their files can go too. */
 export function deleteDeploymentsOf(tx: Transaction, projectId: string): string[] {
   const ids = tx.all<{ id: string }>('SELECT id FROM deployments WHERE projectId = ?', projectId).map(({ id }) => id)
