@@ -1,3 +1,4 @@
+import { rmdir } from 'node:fs/promises'
 import { openAdminToken, weaknessOf } from '../auth/admin-token.js'
 import type { AdminToken } from '../auth/admin-token.js'
 import { finishRestore } from '../backup/place.js'
@@ -6,8 +7,9 @@ import type { Clock } from '../base/clock.js'
 import { randomIds } from '../base/ids.js'
 import type { Ids } from '../base/ids.js'
 import { readDotenv } from '../config/dotenv.js'
-import { ensureHome } from '../config/home.js'
+import { ensureHome, noSpaceFor, readConfig, warningOfRoot } from '../config/home.js'
 import type { Environment, Home } from '../config/home.js'
+import { refuseNetworkHome } from '../config/network-home.js'
 import { normaliseBase } from '../http/base-path.js'
 import type { HttpServer } from '../http/server.js'
 import { openStore } from '../store/database.js'
@@ -75,10 +77,16 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   const base = normaliseBase(options.base ?? '')
   const clock = options.clock ?? systemClock
   const ids = options.ids ?? randomIds
-  await ensureHome(home)
-  const owner = await ownDirectory(home.directory)
-  const opened: Array<() => Promise<unknown>> = [() => owner.release()]
+  const made = await ensureHome(home)
+  const opened: Array<() => Promise<unknown>> = made.map(directory => () => rmdir(directory))
   try {
+    await refuseNetworkHome(home, environment)
+    // A broken one is refused before anything is touched.
+    await readConfig(home)
+    const rootWarning = await warningOfRoot(home)
+    if (rootWarning !== null) report.warn(rootWarning)
+    const owner = await ownDirectory(home.directory)
+    opened.push(() => owner.release())
     if (await finishRestore(home.directory)) await ensureHome(home)
     const store = await openStore({ directory: home.directory, clock, warn: report.warn })
     opened.push(() => store.close())
@@ -106,7 +114,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     return { url, adminToken, services, stop: createStop({ http, services, store, owner, telemetry }) }
   } catch (error) {
     for (const close of opened.reverse()) await close().catch(() => {})
-    throw error
+    throw noSpaceFor(home.directory, error) ?? error
   }
 }
 

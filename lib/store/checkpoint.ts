@@ -112,7 +112,7 @@ export function stampedImage(memory: Memory, upTo: number, clock: Clock): Uint8A
  * Puts `bytes` in the place of the file at `path`, which is at every moment either the old one or the new one, whole:
  * written beside it, synced, renamed, and the rename synced. When it rejects before the rename, nothing has changed.
  */
-async function replaceFile(disk: Disk, path: string, bytes: Uint8Array): Promise<void> {
+export async function replaceFile(disk: Disk, path: string, bytes: Uint8Array): Promise<void> {
   const beside = `${path}.tmp`
   try {
     const file = await disk.create(beside)

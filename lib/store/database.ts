@@ -28,8 +28,8 @@ import { damaged, recover } from './recovery.js'
 import { encodeLine, encodeTransaction } from './redo.js'
 import type { Call } from './redo.js'
 import { openRedoFile } from './redo-file.js'
-import { migrate } from './schema.js'
 import { loadSqlite } from './sqlite.js'
+import { upgrade } from './upgrade.js'
 
 export type Value = string | number | null | Uint8Array
 
@@ -103,7 +103,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const files = { sqlite: await loadSqlite(), disk, databasePath, redoPath }
 
   const recovered = recover(files)
-  const migrated = migrate(recovered.memory)
+  const migrated = await upgrade(recovered, { disk, clock, databasePath })
   let memory: Memory | null = recovered.memory
   let failure: string | null = null
   let isWriting = false
