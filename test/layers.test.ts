@@ -101,7 +101,7 @@ const testedElsewhere: Array<[path: RegExp, reason: string]> = [
   [/^store\/page-check-thread\.ts$/, 'page-check.test.ts'],
   [/^model\//, 'types and constants'],
   [/^archive\/zip-records\.ts$/, 'write-file.test.ts: read by unzip, by Python, and by our own reader'],
-  [/^base\/(clock|refusal)\.ts$/, 'types; every other test meets them'],
+  [/^base\/refusal\.ts$/, 'types; every other test meets them'],
   [/^(http\/route|deploy\/needs)\.ts$/, 'types'],
   [/^cli\/(command|common-options)\.ts$/, 'types and rows'],
   [/^cli\/answer\.ts$/, 'client.test.ts: the answers of real servers'],

@@ -12,6 +12,8 @@
 import { linkSync, lstatSync, readdirSync } from 'node:fs'
 import { link, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { machineTimeOf } from '../base/clock.js'
+import type { Clock } from '../base/clock.js'
 import { Refusal } from '../base/refusal.js'
 import type { Store } from '../store/database.js'
 import { deploymentStates } from '../store/tables/deployments.js'
@@ -36,7 +38,7 @@ export interface Snapshot {
 export interface SnapshotNeeds {
   store: Pick<Store, 'image' | 'all' | 'get'>
   home: { directory: string; deployments: string; tmp: string }
-  clock: { now(): number }
+  clock: Clock
   ids: { token(): string }
 }
 
@@ -89,7 +91,7 @@ async function takeImage({ store, home, clock }: SnapshotNeeds, links: Links): P
       const size = isOver ? null : sizeOf(join(home.deployments, `${id}.log`))
       if (size !== null) moment.growing.set(`${id}.log`, size)
     }
-    moment.names = chosen({ present: new Set(present), linked: links.names(), states, atMs: moment.atMs, home })
+    moment.names = chosen({ present: new Set(present), linked: links.names(), states, nowMs: machineTimeOf(clock), home })
   })
   return { ...moment, image }
 }
@@ -98,22 +100,23 @@ interface Choice {
   present: Set<string>
   linked: string[]
   states: Map<string, { hasArtifact: boolean }>
-  atMs: number
+  /** As the times of files have it. */
+  nowMs: number
   home: { deployments: string }
 }
 
 /** What was there at the moment, and of what had just gone that which a record still tells of: an import replaces it. */
-function chosen({ present, linked, states, atMs, home }: Choice): string[] {
+function chosen({ present, linked, states, nowMs, home }: Choice): string[] {
   return linked.filter(name => {
     const state = states.get(name.replace(/\.\w+$/, ''))
-    if (state === undefined) return present.has(name) && !isArriving(join(home.deployments, name), atMs)
+    if (state === undefined) return present.has(name) && !isArriving(join(home.deployments, name), nowMs)
     return present.has(name) || !name.endsWith('.zip') || state.hasArtifact
   })
 }
 
-function isArriving(path: string, atMs: number): boolean {
+function isArriving(path: string, nowMs: number): boolean {
   const stats = lstatSync(path, { throwIfNoEntry: false })
-  return stats === undefined || atMs - stats.mtimeMs < arrivingMs
+  return stats === undefined || nowMs - stats.mtimeMs < arrivingMs
 }
 
 function sizeOf(path: string): number | null {

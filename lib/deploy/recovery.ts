@@ -1,5 +1,6 @@
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { machineTimeOf } from '../base/clock.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import { findDeployment, unfinishedDeployments } from '../store/tables/deployments.js'
 import { recoverTargets } from './extract.js'
@@ -20,7 +21,7 @@ const sentences = {
  * that nobody will ask for go.
  */
 export async function recover(needs: RecoveryNeeds): Promise<void> {
-  const startedMs = needs.clock.now()
+  const startedMs = machineTimeOf(needs.clock)
   await makeDirectories(needs.home)
   const onProblem = (deployId: string, error: unknown): void =>
     needs.log(`The target of deployment ${deployId} could not be put back yet`, error)

@@ -2,8 +2,8 @@ import { rmdir } from 'node:fs/promises'
 import { openAdminToken, weaknessOf } from '../auth/admin-token.js'
 import type { AdminToken } from '../auth/admin-token.js'
 import { finishRestore } from '../backup/place.js'
-import { systemClock } from '../base/clock.js'
-import type { Clock } from '../base/clock.js'
+import { createSteadyClock } from '../base/clock.js'
+import type { Clock, SteadyClock } from '../base/clock.js'
 import { randomIds } from '../base/ids.js'
 import type { Ids } from '../base/ids.js'
 import { readDotenv } from '../config/dotenv.js'
@@ -15,6 +15,7 @@ import type { HttpServer } from '../http/server.js'
 import { openStore } from '../store/database.js'
 import type { Store } from '../store/database.js'
 import { ownDirectory } from '../store/owner.js'
+import { newestStartMs } from '../store/tables/deployments.js'
 import { createFront } from './front.js'
 import type { World } from './front.js'
 import { createListener } from './listener.js'
@@ -60,6 +61,8 @@ export interface RunningServer {
   stop(options: { wait: boolean }): Promise<void>
 }
 
+/** So far behind what was recorded, a clock is wrong, or was. */
+const toleratedMs = 60_000
 /** How long replies may go on once no deployment runs any more. */
 const replyGraceMs = 3000
 /** How long notifications may go on then: that the last deployments failed is worth telling. */
@@ -75,7 +78,8 @@ const deploymentGraceMs = 24 * 60 * 60_000
 export async function serve(options: ServeOptions): Promise<RunningServer> {
   const { home, report, environment } = options
   const base = normaliseBase(options.base ?? '')
-  const clock = options.clock ?? systemClock
+  const steady = createSteadyClock()
+  const clock = options.clock ?? steady
   const ids = options.ids ?? randomIds
   const made = await ensureHome(home)
   const opened: Array<() => Promise<unknown>> = made.map(directory => () => rmdir(directory))
@@ -90,6 +94,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     if (await finishRestore(home.directory)) await ensureHome(home)
     const store = await openStore({ directory: home.directory, clock, warn: report.warn })
     opened.push(() => store.close())
+    if (clock === steady) followRecords(steady, store, report)
     const adminToken = await openOverridableToken(options, ids)
     const log = (message: string, error?: unknown): void => report.warn(describe(message, error))
     const version = readVersion()
@@ -129,6 +134,17 @@ async function loadRest() {
     import('../notify/telemetry.js')
   ])
   return { ...services, ...table, ...telemetry }
+}
+
+/** What is recorded from now on comes after what was, also where the machine's clock was set back. */
+function followRecords(clock: SteadyClock, store: Store, report: Reporter): void {
+  const newestMs = newestStartMs(store)
+  const behindMs = (newestMs ?? 0) - Date.now()
+  if (newestMs === null || behindMs <= 0) return
+  clock.follow(newestMs)
+  if (behindMs < toleratedMs) return
+  const [now, newest] = [new Date().toISOString(), new Date(newestMs).toISOString()]
+  report.warn(`The clock of this machine says ${now}, and the newest deployment is of ${newest}: set the clock right`)
 }
 
 /** Closes in the reverse order of opening, once, however often it is asked to. */

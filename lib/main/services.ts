@@ -2,6 +2,7 @@ import { realpathSync } from 'node:fs'
 import type { ApiNeeds } from '../api/routes.js'
 import { createRecords } from '../api/records.js'
 import { createLockout } from '../auth/lockout.js'
+import { elapsedOf } from '../base/clock.js'
 import { createBackups } from '../backup/backup.js'
 import { createDeployer } from '../deploy/deployer.js'
 import type { Deployer } from '../deploy/deployer.js'
@@ -90,7 +91,7 @@ export function createServices(world: World, front: Front): Services {
     list: (query: Parameters<typeof listDeployments>[1]) => listDeployments(store, query),
     count: (query: DeploymentFilter) => countDeployments(store, query)
   }
-  const status = () => readStatus(store, { version, uptimeMs: clock.now() - startedAtMs })
+  const status = () => readStatus(store, { version, uptimeMs: elapsedOf(clock) - startedAtMs })
   const stats = createStats({ store, clock })
   const records = createRecords({ findDeployment: id => findDeployment(store, id), deployer })
   const health = createHealth({ store, clock, version, startedAtMs, home })

@@ -91,6 +91,18 @@ export function deleteDeploymentsOf(tx: Transaction, projectId: string): string[
   return ids
 }
 
+/** When the newest deployment began, in milliseconds since the epoch; null: there is none. */
+export function newestStartMs(db: Reader): number | null {
+  const newest = db.get<{ at: string | null }>('SELECT max(startTime) AS at FROM deployments')?.at ?? null
+  return newest === null ? null : Date.parse(newest)
+}
+
+/** The success of a project that came last, whatever the clock said then: what is in its target. */
+export function lastArrivedSuccess(db: Reader, projectId: string): string | undefined {
+  const sql = `SELECT id FROM deployments WHERE projectId = ? AND status = 'success' ORDER BY position DESC LIMIT 1`
+  return db.get<{ id: string }>(sql, projectId)?.id
+}
+
 /** A project's newest success. */
 export function latestSuccess(db: Reader, projectId: string): DeploymentRow | undefined {
   return one(
