@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { Hash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { Writable } from 'node:stream'
@@ -31,6 +32,8 @@ export interface Backups {
 }
 
 const fileMode = 0o600
+/** Of a file without contents. */
+const emptySha256 = createHash('sha256').digest('hex')
 
 /** What writes zips is loaded when it is first needed: a start must not wait for it. */
 export function createBackups(needs: BackupNeeds): Backups {
@@ -76,18 +79,19 @@ function manifestOf({ home, version }: BackupNeeds, { atMs, notes }: Snapshot): 
   }
 }
 
-/** Hashed while it is packed. */
+/** Hashed while it is packed; the hash lives no longer than that, since there may be many thousands of files. */
 function sourceOf({ path, source, bytes, mtimeMs, isGrowing }: SnapshotFile, files: BackupFile[]): ZipSource {
-  const hash = createHash('sha256')
-  // Told of the file when its contents are asked for: by then all of it has been read.
-  files.push({
-    path,
-    bytes,
-    get sha256() {
-      return hash.copy().digest('hex')
-    },
-    mtimeMs
-  })
-  const onRead = (piece: Uint8Array): void => void hash.update(piece)
+  const file: BackupFile = { path, bytes, sha256: emptySha256, mtimeMs }
+  files.push(file)
+  let hash: Hash | null = null
+  let leftBytes = bytes
+  const onRead = (piece: Uint8Array): void => {
+    hash ??= createHash('sha256')
+    hash.update(piece)
+    leftBytes -= piece.length
+    if (leftBytes > 0) return
+    file.sha256 = hash.digest('hex')
+    hash = null
+  }
   return { path: backupRoot + path, kind: 'file', source, bytes, mode: fileMode, mtimeMs, isGrowing, onRead }
 }

@@ -58,10 +58,10 @@ export async function takeSnapshot(needs: SnapshotNeeds): Promise<Snapshot> {
     await mkdir(scratch, { recursive: true, mode: 0o700 })
     const links = createLinks(home.deployments, scratch)
     await links.addAll()
-    const { image, atMs, names, growing } = await takeImage(needs, links)
+    const { image, atMs, ...moment } = await takeImage(needs, links)
     await writeFile(join(scratch, databaseName), image, { mode: 0o600, flag: 'wx' })
     const others = await listOthers(home.directory)
-    const deployments = await measure(names, links, growing)
+    const deployments = await measure(moment, links, machineTimeOf(needs.clock))
     const database = fileOf(databaseName, join(scratch, databaseName), { size: image.length, mtimeMs: atMs })
     const beside = await Promise.all(others.files.map(file => besideOf(home.directory, file)))
     return { atMs, files: [database, ...beside, ...deployments], notes: others.notes, discard }
@@ -76,12 +76,14 @@ interface Moment {
   atMs: number
   /** Of deployments/. */
   names: string[]
+  /** Those of them that no record tells of. */
+  strays: Set<string>
   /** How many bytes of an output there were, where it is being written. */
   growing: Map<string, number>
 }
 
 async function takeImage({ store, home, clock }: SnapshotNeeds, links: Links): Promise<Moment> {
-  const moment: Omit<Moment, 'image'> = { atMs: 0, names: [], growing: new Map() }
+  const moment: Omit<Moment, 'image'> = { atMs: 0, names: [], strays: new Set(), growing: new Map() }
   const image = await store.image(() => {
     moment.atMs = clock.now()
     const present = readdirSync(home.deployments).filter(isOfDeployments)
@@ -91,7 +93,7 @@ async function takeImage({ store, home, clock }: SnapshotNeeds, links: Links): P
       const size = isOver ? null : sizeOf(join(home.deployments, `${id}.log`))
       if (size !== null) moment.growing.set(`${id}.log`, size)
     }
-    moment.names = chosen({ present: new Set(present), linked: links.names(), states, nowMs: machineTimeOf(clock), home })
+    moment.names = chosen({ present: new Set(present), linked: links.names(), states, strays: moment.strays })
   })
   return { ...moment, image }
 }
@@ -100,23 +102,18 @@ interface Choice {
   present: Set<string>
   linked: string[]
   states: Map<string, { hasArtifact: boolean }>
-  /** As the times of files have it. */
-  nowMs: number
-  home: { deployments: string }
+  /** Filled. */
+  strays: Set<string>
 }
 
 /** What was there at the moment, and of what had just gone that which a record still tells of: an import replaces it. */
-function chosen({ present, linked, states, nowMs, home }: Choice): string[] {
+function chosen({ present, linked, states, strays }: Choice): string[] {
   return linked.filter(name => {
     const state = states.get(name.replace(/\.\w+$/, ''))
-    if (state === undefined) return present.has(name) && !isArriving(join(home.deployments, name), nowMs)
+    if (state === undefined && present.has(name)) strays.add(name)
+    if (state === undefined) return present.has(name)
     return present.has(name) || !name.endsWith('.zip') || state.hasArtifact
   })
-}
-
-function isArriving(path: string, nowMs: number): boolean {
-  const stats = lstatSync(path, { throwIfNoEntry: false })
-  return stats === undefined || nowMs - stats.mtimeMs < arrivingMs
 }
 
 function sizeOf(path: string): number | null {
@@ -167,12 +164,13 @@ function createLinks(deployments: string, scratch: string): Links {
   }
 }
 
-async function measure(names: string[], links: Links, growing: Map<string, number>): Promise<SnapshotFile[]> {
+async function measure({ names, strays, growing }: Omit<Moment, 'image' | 'atMs'>, links: Links, nowMs: number): Promise<SnapshotFile[]> {
   const files: SnapshotFile[] = []
   for (const name of [...names].sort()) {
     const path = links.pathOf(name)
     const stats = await stat(path)
-    if (!stats.isFile()) continue
+    const isArriving = strays.has(name) && nowMs - stats.mtimeMs < arrivingMs
+    if (!stats.isFile() || isArriving) continue
     const size = growing.get(name) ?? stats.size
     files.push(fileOf(`${deploymentsName}/${name}`, path, { size, mtimeMs: stats.mtimeMs }, name.endsWith('.log')))
   }
