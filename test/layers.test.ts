@@ -14,7 +14,7 @@ const layers = [
   ['base'],
   ['model'],
   ['http', 'archive', 'target', 'store', 'proc', 'config'],
-  ['projects', 'deploy', 'logs', 'notify', 'transfer', 'system', 'terminal', 'auth'],
+  ['projects', 'deploy', 'backup', 'logs', 'notify', 'transfer', 'system', 'terminal', 'auth'],
   ['api', 'cli'],
   ['main']
 ]
@@ -93,12 +93,15 @@ for (const [what, pattern, allowed] of reserved) {
 const testedElsewhere: Array<[path: RegExp, reason: string]> = [
   [/^transfer\/(package|needs)\.ts$/, 'types and constants'],
   [/^transfer\/(export|fields|pack-target|plan|read-package|records|scratch|transfer)\.ts$/, 'api/migration.test.ts: whole packages'],
+  [/^backup\/(format|contents|snapshot|backup|check-database|restore)\.ts$/, 'cli/commands/backup.test.ts and restore.test.ts: whole backups'],
+  [/^api\/(backup|write-to)\.ts$/, 'cli/commands/backup.test.ts and export.test.ts: over the socket of the data directory'],
+  [/^cli\/zip-download\.ts$/, 'commands/export.test.ts, commands/backup.test.ts: through the commands'],
   [/^(cli|main)\/local\.ts$/, 'cli/commands/import.test.ts: with a server and without'],
   [/^main\/(front|table)\.ts$/, 'services.test.ts and listener.test.ts: what is built of them'],
   [/^store\/page-check-thread\.ts$/, 'page-check.test.ts'],
   [/^model\//, 'types and constants'],
   [/^archive\/zip-records\.ts$/, 'write-file.test.ts: read by unzip, by Python, and by our own reader'],
-  [/^base\/(clock|refusal)\.ts$/, 'types; every other test meets them'],
+  [/^base\/refusal\.ts$/, 'types; every other test meets them'],
   [/^(http\/route|deploy\/needs)\.ts$/, 'types'],
   [/^cli\/(command|common-options)\.ts$/, 'types and rows'],
   [/^cli\/answer\.ts$/, 'client.test.ts: the answers of real servers'],

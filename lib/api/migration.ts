@@ -1,20 +1,12 @@
-import { constants } from 'node:fs'
-import { open } from 'node:fs/promises'
-import type { FileHandle } from 'node:fs/promises'
-import { isAbsolute } from 'node:path'
-import { Writable } from 'node:stream'
-import type { Caller } from '../auth/bearer.js'
 import { Refusal, invalid } from '../base/refusal.js'
 import type { Deployer } from '../deploy/deployer.js'
-import { ndjson } from '../http/ndjson.js'
 import { json } from '../http/route.js'
-import type { Reply, Sink } from '../http/route.js'
 import { strategies } from '../model/transfer.js'
-import type { ExportPlan } from '../transfer/export.js'
 import type { Transfer } from '../transfer/transfer.js'
 import { queryChoice, queryText, switchText } from './fields.js'
 import type { Handler } from './route.js'
 import { readUploadForm } from './upload-form.js'
+import { writableOf, writeTo } from './write-to.js'
 
 export interface MigrationNeeds {
   transfer: Transfer
@@ -24,7 +16,6 @@ export interface MigrationNeeds {
 }
 
 const maxRecent = 1_000_000
-const progressEveryMs = 100
 
 /** Export, import (§2.14, decisions §7), and what verify looks at. */
 export function migrationHandlers({ transfer, deployer, clock }: MigrationNeeds) {
@@ -40,7 +31,12 @@ export function migrationHandlers({ transfer, deployer, clock }: MigrationNeeds)
         actor
       })
       const to = queryText(query, 'to')
-      if (to !== undefined) return writeTo(to, plan, actor)
+      if (to !== undefined) {
+        return writeTo(to, actor, async (file, { onBegin, ...writing }) => {
+          onBegin(plan.expectedBytes)
+          return { manifest: await plan.write(file, writing) }
+        })
+      }
       const at = new Date(clock.now()).toISOString().slice(0, 19).replaceAll(':', '-')
       return {
         kind: 'stream',
@@ -79,47 +75,6 @@ export function migrationHandlers({ transfer, deployer, clock }: MigrationNeeds)
   } satisfies Record<string, Handler>
 }
 
-/**
- * The operator on this machine may name an empty file to be written: then no byte need go through the socket. Answers
- * lines: `begin` with the expected bytes, `progress`, and `done` with the manifest, or `error`. Refuses: 403 for anybody
- * else, `cannot_write_there` for what is no such file, seen from here.
- */
-async function writeTo(path: string, plan: ExportPlan, actor: Caller): Promise<Reply> {
-  if (actor.role !== 'local') throw new Refusal('forbidden', 'forbidden', 'Only the operator on this machine may name a file: "to"')
-  const file = await openEmpty(path)
-  return ndjson(async (write, signal) => {
-    try {
-      await write({ event: 'begin', expectedBytes: plan.expectedBytes })
-      let toldAtMs = 0
-      const onProgress = (bytes: number): void => {
-        if (Date.now() - toldAtMs < progressEveryMs) return
-        toldAtMs = Date.now()
-        write({ event: 'progress', bytes }).catch(() => {})
-      }
-      const manifest = await plan.write(file, { onProgress, signal })
-      await write({ event: 'done', manifest })
-    } catch (error) {
-      if (!(error instanceof Refusal || (error instanceof Error && 'syscall' in error)) || signal.aborted) throw error
-      await write({ event: 'error', error: error.message })
-    } finally {
-      await file.close()
-    }
-  })
-}
-
-async function openEmpty(path: string): Promise<FileHandle> {
-  const refuse = (why: string, cause?: unknown): Refusal =>
-    new Refusal('unavailable', 'cannot_write_there', `The server cannot write "${path}": ${why}`, { field: 'to', cause })
-  if (!isAbsolute(path)) throw refuse('it is not an absolute path')
-  const file = await open(path, constants.O_WRONLY | (constants.O_NOFOLLOW ?? 0)).catch(error => {
-    throw refuse((error as Error).message, error)
-  })
-  const stats = await file.stat()
-  if (stats.isFile() && stats.size === 0) return file
-  await file.close()
-  throw refuse('it is not an empty file')
-}
-
 function idsOf(query: URLSearchParams): string[] | null {
   const ids = (queryText(query, 'projects') ?? '').split(',').map(id => id.trim()).filter(Boolean)
   return ids.length === 0 ? null : ids
@@ -135,13 +90,4 @@ function recentOf(query: URLSearchParams): number | null {
 function unconfirmed(): Refusal {
   const sentence = 'The package was not imported: overwriting needs the header "X-Confirm-Overwrite: yes"'
   return new Refusal('invalid', 'confirmation_needed', sentence, { field: 'X-Confirm-Overwrite' })
-}
-
-function writableOf(sink: Sink): Writable {
-  return new Writable({
-    highWaterMark: 1024 * 1024,
-    write(chunk: Uint8Array, _encoding, done) {
-      sink.write(chunk).then(() => done(), done)
-    }
-  })
 }

@@ -1,5 +1,6 @@
 import { auditHandlers } from './audit.js'
 import { authHandlers } from './auth.js'
+import { backupHandlers } from './backup.js'
 import { deploymentHandlers } from './deployments.js'
 import { fileHandlers } from './files.js'
 import { fsHandlers } from './fs.js'
@@ -47,6 +48,7 @@ export interface ApiNeeds {
   fs: Parameters<typeof fsHandlers>[0]
   logSources: Parameters<typeof logSourceHandlers>[0]
   migration: Parameters<typeof migrationHandlers>[0]
+  backup: Parameters<typeof backupHandlers>[0]
 
   terminal: Parameters<typeof terminalHandlers>[0]
 }
@@ -75,6 +77,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const fs = fsHandlers(needs.fs)
   const logSources = logSourceHandlers(needs.logSources)
   const migration = migrationHandlers(needs.migration)
+  const backup = backupHandlers(needs.backup)
 
   const terminal = terminalHandlers(needs.terminal)
 
@@ -160,6 +163,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('GET', '/api/migration/export', 'admin_download', migration.export),
     row('POST', '/api/migration/import', 'admin', migration.import),
     row('GET', '/api/migration/verify', 'admin', migration.verify),
+    row('GET', '/api/backup', 'local', backup.write),
 
     row('GET', '/api/terminal/available', 'admin', terminal.available),
     row('GET', '/api/terminal/ws', 'terminal', terminal.connect)

@@ -16,6 +16,18 @@ export interface ZipSource {
   /** Permission bits. */
   mode: number
   mtimeMs: number
+  /** The file is appended to meanwhile: its first `bytes` are meant. */
+  isGrowing?: boolean
+  /** Told what was read, piece by piece, in order; the pieces are valid only then. */
+  onRead?: (piece: Uint8Array) => void
+}
+
+/** The last entry of a zip, which tells of all others: asked for its bytes when those have been read. */
+export interface LastSource {
+  path: string
+  mode: number
+  mtimeMs: number
+  contents(): Uint8Array
 }
 
 /** Types whose bytes are compressed already: deflating them again costs time and gains nothing. */

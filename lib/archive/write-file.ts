@@ -14,7 +14,7 @@ import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { createDeflateRaw, deflateRaw } from 'node:zlib'
 import { crc32 } from '../base/crc32.js'
-import { checkSourceName, isWorthDeflating, sourceChanged, sourceUnreadable, type ZipSource } from './source.js'
+import { checkSourceName, isWorthDeflating, sourceChanged, sourceUnreadable, type LastSource, type ZipSource } from './source.js'
 import { defaultLevel, type WriteZipOptions, type ZipWritten } from './write.js'
 import { begin, deflated, directoryOf, localHeader, stored, type Entry } from './zip-records.js'
 
@@ -54,7 +54,7 @@ type Ready = Pick<Entry, 'method' | 'crc'> & { packed: Uint8Array } | null
 export async function writeZipFile(
   sources: Iterable<ZipSource> | AsyncIterable<ZipSource>, file: ZipFileHandle, options: WriteZipFileOptions = {}
 ): Promise<ZipWritten> {
-  const { level = defaultLevel, zip64FromBytes = defaultZip64FromBytes, onProgress = () => {}, signal } = options
+  const { level = defaultLevel, zip64FromBytes = defaultZip64FromBytes, onProgress = () => {}, last, signal } = options
   signal?.throwIfAborted()
   const written: ZipWritten = { entries: 0, bytes: 0, zipBytes: 0 }
   const entries: Entry[] = []
@@ -66,26 +66,28 @@ export async function writeZipFile(
     syncing.note(bytes)
     onProgress(written)
   }
-  async function writeEntries(): Promise<void> {
-    for await (const { source, ready } of readAhead(sources, level)) {
-      signal?.throwIfAborted()
-      const entry = begin(source, written.zipBytes, zip64FromBytes)
-      const at = entry.offset + localHeader(entry).length
-      const contents = await ready
-      if (contents !== null) {
-        Object.assign(entry, { method: contents.method, crc: contents.crc, packedBytes: contents.packed.length })
-        await small.add(localHeader(entry), contents.packed)
-        onRead(entry.bytes)
-      } else {
-        await small.flush()
-        Object.assign(entry, await writeLarge(source, { file, at, level, onRead }))
-        await writeAll(file, localHeader(entry), entry.offset)
-      }
-      written.zipBytes = at + entry.packedBytes
-      if (contents === null) small.goOnAt(written.zipBytes)
-      written.entries++
-      entries.push(entry)
+  async function writeEntry({ source, ready }: Prepared): Promise<void> {
+    signal?.throwIfAborted()
+    const entry = begin(source, written.zipBytes, zip64FromBytes)
+    const at = entry.offset + localHeader(entry).length
+    const contents = await ready
+    if (contents !== null) {
+      Object.assign(entry, { method: contents.method, crc: contents.crc, packedBytes: contents.packed.length })
+      await small.add(localHeader(entry), contents.packed)
+      onRead(entry.bytes)
+    } else {
+      await small.flush()
+      Object.assign(entry, await writeLarge(source, { file, at, level, onRead }))
+      await writeAll(file, localHeader(entry), entry.offset)
     }
+    written.zipBytes = at + entry.packedBytes
+    if (contents === null) small.goOnAt(written.zipBytes)
+    written.entries++
+    entries.push(entry)
+  }
+  async function writeEntries(): Promise<void> {
+    for await (const prepared of readAhead(sources, level)) await writeEntry(prepared)
+    if (last !== undefined) await writeEntry(preparedOf(sourceOf(last), level))
     const directory = directoryOf(entries, written.zipBytes, zip64FromBytes)
     await small.add(directory)
     await small.flush()
@@ -163,20 +165,34 @@ function createSyncing(file: ZipFileHandle): Syncing {
   }
 }
 
+interface Prepared {
+  source: ZipSource
+  ready: Promise<Ready>
+}
+
 /** Small sources are prepared while those before them are written; each is handed out in its turn. */
 async function* readAhead(
   sources: Iterable<ZipSource> | AsyncIterable<ZipSource>, level: number
-): AsyncGenerator<{ source: ZipSource; ready: Promise<Ready> }> {
-  const waiting: Array<{ source: ZipSource; ready: Promise<Ready> }> = []
+): AsyncGenerator<Prepared> {
+  const waiting: Prepared[] = []
   for await (const source of sources) {
-    checkSourceName(source)
-    const ready = prepare(source, level)
-    // It may fail before its turn comes, or when it never does.
-    ready.catch(() => {})
-    waiting.push({ source, ready })
-    if (waiting.length >= entriesAbreast) yield waiting.shift() as (typeof waiting)[number]
+    waiting.push(preparedOf(source, level))
+    if (waiting.length >= entriesAbreast) yield waiting.shift() as Prepared
   }
   yield* waiting
+}
+
+function preparedOf(source: ZipSource, level: number): Prepared {
+  checkSourceName(source)
+  const ready = prepare(source, level)
+  // It may fail before its turn comes, or when it never does.
+  ready.catch(() => {})
+  return { source, ready }
+}
+
+function sourceOf({ contents, ...entry }: LastSource): ZipSource {
+  const source = contents()
+  return { ...entry, kind: 'file', source, bytes: source.length }
 }
 
 async function prepare(source: ZipSource, level: number): Promise<Ready> {
@@ -188,15 +204,20 @@ async function prepare(source: ZipSource, level: number): Promise<Ready> {
   return { method: deflated, crc, packed }
 }
 
-async function wholeOf({ path, kind, source, bytes }: ZipSource): Promise<Uint8Array> {
+async function wholeOf({ path, kind, source, bytes, isGrowing, onRead }: ZipSource): Promise<Uint8Array> {
   if (kind === 'directory') return Buffer.alloc(0)
-  if (typeof source !== 'string') return source
+  if (typeof source !== 'string') {
+    onRead?.(source)
+    return source
+  }
   if (kind === 'symlink') return Buffer.from(source)
   try {
     const file = await open(source, readOnly)
     try {
-      const whole = await file.readFile()
+      const found = await file.readFile()
+      const whole = isGrowing ? found.subarray(0, bytes) : found
       if (whole.length !== bytes) throw sourceChanged(path)
+      onRead?.(whole)
       return whole
     } finally {
       await file.close()
@@ -269,16 +290,22 @@ async function deflate(source: ZipSource, { file, at, level, onRead }: Place): P
 }
 
 /** Its bytes, block by block, in the buffers that `buffer` gives. */
-async function* blocksOf({ path, source, bytes }: ZipSource, buffer: () => Promise<Buffer>): AsyncGenerator<Buffer> {
-  if (typeof source !== 'string') return yield Buffer.from(source.buffer, source.byteOffset, source.length)
+async function* blocksOf(entry: ZipSource, buffer: () => Promise<Buffer>): AsyncGenerator<Buffer> {
+  const { path, source, bytes, isGrowing, onRead } = entry
+  if (typeof source !== 'string') {
+    onRead?.(source)
+    return yield Buffer.from(source.buffer, source.byteOffset, source.length)
+  }
   const opened = await open(source, readOnly).catch(error => { throw sourceUnreadable(path, error) })
   try {
     for (let at = 0; ;) {
       const block = await buffer()
-      const { bytesRead } = await opened.read(block, 0, block.length, at).catch(error => { throw sourceUnreadable(path, error) })
+      const length = isGrowing ? Math.min(block.length, bytes - at) : block.length
+      const { bytesRead } = await opened.read(block, 0, length, at).catch(error => { throw sourceUnreadable(path, error) })
       at += bytesRead
       if (at > bytes || (bytesRead === 0 && at !== bytes)) throw sourceChanged(path)
       if (bytesRead === 0) return
+      onRead?.(block.subarray(0, bytesRead))
       yield block.subarray(0, bytesRead)
     }
   } finally {

@@ -16,7 +16,7 @@ import { open } from 'node:fs/promises'
 import { Readable, type PassThrough, type Writable } from 'node:stream'
 import { ZipFile } from 'yazl'
 import { closing } from '../base/closing.js'
-import { checkSourceName, isWorthDeflating, sourceChanged, sourceUnreadable, unixMode, type ZipSource } from './source.js'
+import { checkSourceName, isWorthDeflating, sourceChanged, sourceUnreadable, unixMode, type LastSource, type ZipSource } from './source.js'
 
 export interface ZipProgress {
   entries: number
@@ -29,6 +29,7 @@ export interface WriteZipOptions {
   level?: number
   /** Called as the zip is written, with what was read for it. */
   onProgress?: (progress: ZipProgress) => void
+  last?: LastSource
   signal?: AbortSignal | undefined
 }
 
@@ -55,7 +56,7 @@ const readOnly = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
 export async function writeZip(
   sources: Iterable<ZipSource> | AsyncIterable<ZipSource>, out: Writable, options: WriteZipOptions = {}
 ): Promise<ZipWritten> {
-  const { level = defaultLevel, onProgress = () => {}, signal } = options
+  const { level = defaultLevel, onProgress = () => {}, last, signal } = options
   signal?.throwIfAborted()
   return closing(async defer => {
     const zip = new ZipFile()
@@ -83,6 +84,7 @@ export async function writeZip(
         ending.signal.throwIfAborted()
         await add(source)
       }
+      if (last !== undefined) addLast(zip, last, { ended: ending.signal, fail })
       zip.end()
     }
     async function drain(): Promise<void> {
@@ -158,19 +160,30 @@ function createAdding(zip: ZipFile, { level, written, ended, fail }: Adding): (s
   }
 }
 
+function addLast(zip: ZipFile, { path, mode, mtimeMs, contents }: LastSource, { ended, fail }: Pick<Adding, 'ended' | 'fail'>): void {
+  zip.addReadStreamLazy(path, { mode: 0o100000 | mode, mtime: new Date(mtimeMs) }, give => {
+    give(null, Readable.from([contents()], { signal: ended }).on('error', fail))
+  })
+}
+
 /** Opened also when the signal is aborted: the one who waits looks for that next. */
 function createGate(signal: AbortSignal): { opened: Promise<unknown>; open(): void } {
   const gate = new EventEmitter()
   return { opened: once(gate, 'open', { signal }).catch(() => {}), open: () => void gate.emit('open') }
 }
 
-function readWhole({ path, source, bytes }: ZipSource): Buffer {
-  if (typeof source !== 'string') return Buffer.from(source.buffer, source.byteOffset, source.length)
+function readWhole({ path, source, bytes, isGrowing, onRead }: ZipSource): Buffer {
+  if (typeof source !== 'string') {
+    onRead?.(source)
+    return Buffer.from(source.buffer, source.byteOffset, source.length)
+  }
   let file: number | null = null
   try {
     file = openSync(source, readOnly)
-    const whole = readFileSync(file)
+    const found = readFileSync(file)
+    const whole = isGrowing ? found.subarray(0, bytes) : found
     if (whole.length !== bytes) throw sourceChanged(path)
+    onRead?.(whole)
     return whole
   } catch (error) {
     throw sourceUnreadable(path, error)
@@ -179,12 +192,14 @@ function readWhole({ path, source, bytes }: ZipSource): Buffer {
   }
 }
 
-async function* read({ path, source, bytes }: ZipSource, onRead: (bytes: number) => void): AsyncIterable<Uint8Array> {
+async function* read(entry: ZipSource, onRead: (bytes: number) => void): AsyncIterable<Uint8Array> {
+  const { path, source, bytes } = entry
   let seen = 0
   try {
-    for await (const chunk of typeof source === 'string' ? await openFile(source) : [source]) {
+    for await (const chunk of typeof source === 'string' ? await openFile(source, entry) : [source]) {
       seen += chunk.length
       onRead(chunk.length)
+      entry.onRead?.(chunk)
       if (seen > bytes) break
       yield chunk
     }
@@ -194,6 +209,8 @@ async function* read({ path, source, bytes }: ZipSource, onRead: (bytes: number)
   }
 }
 
-async function openFile(path: string): Promise<AsyncIterable<Buffer>> {
-  return (await open(path, readOnly)).createReadStream({ highWaterMark: readBytes })
+async function openFile(path: string, { bytes, isGrowing }: ZipSource): Promise<AsyncIterable<Buffer>> {
+  if (isGrowing && bytes === 0) return Readable.from([])
+  const end = isGrowing ? bytes - 1 : Infinity
+  return (await open(path, readOnly)).createReadStream({ highWaterMark: readBytes, end })
 }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import { Refusal } from '../base/refusal.js'
 import type { ClientAddress } from '../http/route.js'
@@ -46,7 +47,7 @@ export function createLockout({ clock, slowMs = slowByMs }: { clock: Clock; slow
   let everybody: number[] = []
 
   function counterOf(key: string): Counter {
-    const counter = counters.get(key) ?? { failuresAtMs: [], lockedUntilMs: 0 }
+    const counter = counters.get(key) ?? { failuresAtMs: [], lockedUntilMs: -Infinity }
     counters.delete(key)
     counters.set(key, counter)
     const oldest = counters.keys().next()
@@ -63,7 +64,7 @@ export function createLockout({ clock, slowMs = slowByMs }: { clock: Clock; slow
 
   return {
     async attempt(client, verify) {
-      const nowMs = clock.now()
+      const nowMs = elapsedOf(clock)
       const counted = countersOf(client)
       for (const { counter, limit } of counted) refuseLocked(counter, limit, nowMs)
 
@@ -78,7 +79,7 @@ export function createLockout({ clock, slowMs = slowByMs }: { clock: Clock; slow
         counted[0].counter.failuresAtMs.length = 0
         return 'right'
       }
-      const locked = counted.filter(({ counter, limit }) => lockAt(counter, limit, clock.now()))
+      const locked = counted.filter(({ counter, limit }) => lockAt(counter, limit, elapsedOf(clock)))
       return locked.length > 0 ? 'locked' : 'wrong'
     }
   }

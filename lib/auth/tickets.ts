@@ -1,3 +1,4 @@
+import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import { Refusal } from '../base/refusal.js'
@@ -19,33 +20,32 @@ const lifetimeMs = 30_000
 const maxTickets = 1000
 
 export function createTickets({ clock, ids }: { clock: Clock; ids: Pick<Ids, 'token'> }): Tickets {
-  const open = new Map<string, { purpose: TicketPurpose; expiresAtMs: number }>()
+  const open = new Map<string, { purpose: TicketPurpose; goodUntilMs: number }>()
 
   function dropExpired(nowMs: number): void {
-    for (const [ticket, { expiresAtMs }] of open) {
-      if (expiresAtMs > nowMs) return // all live equally long: the map is in order of expiry
+    for (const [ticket, { goodUntilMs }] of open) {
+      if (goodUntilMs > nowMs) return // all live equally long: the map is in order of expiry
       open.delete(ticket)
     }
   }
 
   return {
     issue(purpose) {
-      const nowMs = clock.now()
+      const nowMs = elapsedOf(clock)
       dropExpired(nowMs)
       if (open.size >= maxTickets) {
         const sentence = `No ticket can be given: there are ${maxTickets} that nobody has used yet`
         throw new Refusal('too_many', 'too_many_tickets', sentence, { retryAfterSeconds: lifetimeMs / 1000 })
       }
       const ticket = ids.token()
-      const expiresAtMs = nowMs + lifetimeMs
-      open.set(ticket, { purpose, expiresAtMs })
-      return { ticket, expiresAt: new Date(expiresAtMs).toISOString() }
+      open.set(ticket, { purpose, goodUntilMs: nowMs + lifetimeMs })
+      return { ticket, expiresAt: new Date(clock.now() + lifetimeMs).toISOString() }
     },
     redeem(ticket, purpose) {
       // A map finds by hash: how long it takes says nothing of how much of a guess was right.
       const found = open.get(ticket)
       open.delete(ticket)
-      return found !== undefined && found.purpose === purpose && found.expiresAtMs > clock.now()
+      return found !== undefined && found.purpose === purpose && found.goodUntilMs > elapsedOf(clock)
     }
   }
 }

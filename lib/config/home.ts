@@ -66,17 +66,23 @@ export async function openHome(env: Environment, cwd: string = process.cwd()): P
 }
 
 /**
- * Creates what is missing of the data directory, readable for its owner only. One that exists keeps its mode: it may be
- * a place that others use too. Refuses one that is a file, or cannot be written to.
+ * Creates what is missing of the data directory, readable for its owner only; gives which of its directories it made. One
+ * that exists keeps its mode: it may be a place that others use too. Refuses one that is a file, or cannot be written to.
  */
-export async function ensureHome(home: Home): Promise<void> {
-  for (const directory of [home.directory, home.deployments, home.tmp]) await ensureDirectory(directory)
+export async function ensureHome(home: Home): Promise<string[]> {
+  const made: string[] = []
+  for (const directory of [home.directory, home.deployments, home.tmp]) {
+    if (await ensureDirectory(directory)) made.push(directory)
+  }
+  return made
 }
 
-async function ensureDirectory(directory: string): Promise<void> {
+/** Whether it was not there before. */
+async function ensureDirectory(directory: string): Promise<boolean> {
   try {
-    await mkdir(directory, { recursive: true, mode: directoryMode })
+    const made = await mkdir(directory, { recursive: true, mode: directoryMode })
     await access(directory, constants.R_OK | constants.W_OK | constants.X_OK)
+    return made !== undefined
   } catch (error) {
     throw await refuseDirectory(directory, error as NodeJS.ErrnoException)
   }
@@ -84,7 +90,8 @@ async function ensureDirectory(directory: string): Promise<void> {
 
 async function refuseDirectory(directory: string, error: NodeJS.ErrnoException): Promise<unknown> {
   const refuse = (code: string, why: string): Refusal => {
-    const sentence = `the data directory "${directory}" cannot be used: ${why}; choose another with SVC_HOME`
+    const next = why.includes('; ') ? ', or choose' : '; choose'
+    const sentence = `the data directory "${directory}" cannot be used: ${why}${next} another with SVC_HOME`
     return new Refusal('unavailable', code, sentence, { cause: error })
   }
   const file = await findFile(directory)
@@ -92,9 +99,39 @@ async function refuseDirectory(directory: string, error: NodeJS.ErrnoException):
   if (error.code === 'EROFS') return refuse('home_not_writable', 'its file system is read-only')
   if (error.code === 'EACCES' || error.code === 'EPERM') {
     const isThere = await stat(directory).then(() => true, () => false)
-    return refuse('home_not_writable', isThere ? 'this user may not write there' : 'this user may not create it')
+    if (isThere) return refuse('home_not_writable', `this user may not write there${await whoseIs(directory)}; ${asOwner}`)
+    return refuse('home_not_writable', 'this user may not create it')
   }
-  return error.code === 'ENOSPC' ? refuse('home_not_writable', 'the disk is full') : error
+  return isFull(error) ? refuse('no_space', 'there is no space left on its disk; make some') : error
+}
+
+const asOwner = 'run svc as the one it belongs to, or give it to this one (chown)'
+
+/** Where something belongs to another user: who that is, as a part of a sentence. */
+async function whoseIs(path: string): Promise<string> {
+  const found = await stat(path).catch(() => null)
+  const own = process.getuid?.()
+  return found === null || own === undefined || found.uid === own ? '' : ` (it belongs to the user ${found.uid}, this is ${own})`
+}
+
+/** What a start is refused with that finds no space; null: it was something else. */
+export function noSpaceFor(directory: string, error: unknown): Refusal | null {
+  const isFullDisk = isFull(error) || (error instanceof Refusal && error.code === 'disk_full')
+  if (!isFullDisk) return null
+  const sentence = `the data directory "${directory}" cannot be used: there is no space left on its disk; make some, or choose another with SVC_HOME`
+  return new Refusal('unavailable', 'no_space', sentence, { cause: error })
+}
+
+function isFull(error: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')
+}
+
+/** Says so where root runs svc on another user's directory; null: it does not. */
+export async function warningOfRoot({ directory }: Pick<Home, 'directory'>): Promise<string | null> {
+  if (process.getuid?.() !== 0) return null
+  const { uid } = await stat(directory)
+  if (uid === 0) return null
+  return `svc runs as root, and the data directory "${directory}" belongs to the user ${uid}: run it as that user, who could not read what root makes there`
 }
 
 /** The part of the path that is no directory, if there is one. */
@@ -138,7 +175,7 @@ async function readText(path: string): Promise<string> {
     const code = (cause as NodeJS.ErrnoException).code
     if (code === 'ENOENT') return ''
     if (code !== 'EACCES' && code !== 'EPERM' && code !== 'EISDIR') throw cause
-    const why = code === 'EISDIR' ? 'it is a directory' : 'this user may not read it'
+    const why = code === 'EISDIR' ? 'it is a directory; move it away' : `this user may not read it${await whoseIs(path)}; ${asOwner}`
     throw new Refusal('unavailable', 'config_unreadable', `${path} could not be read: ${why}`, { cause })
   }
 }

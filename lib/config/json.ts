@@ -15,11 +15,11 @@ export function parseJsonObject(text: string, path: string): JsonObject {
     value = JSON.parse(bare)
   } catch (cause) {
     const { line, column, found } = whereItBreaks(bare)
-    const sentence = `${path} could not be read: line ${line}, column ${column}: ${found} is not JSON there`
+    const sentence = `${path} could not be read: line ${line}, column ${column}: ${found} is not JSON there; correct it`
     throw new Refusal('invalid', 'broken_config', sentence, { cause })
   }
   if (value === null || typeof value !== 'object' || Array.isArray(value)) {
-    throw new Refusal('invalid', 'broken_config', `${path} could not be read: it must hold a JSON object ("{ … }")`)
+    throw new Refusal('invalid', 'broken_config', `${path} could not be read: it must hold a JSON object ("{ … }"); correct it`)
   }
   return value as JsonObject
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { open, realpath, rename, unlink } from 'node:fs/promises'
+import { open, realpath, rename, stat, unlink, type FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /**
@@ -12,6 +12,7 @@ export async function replaceFile(path: string, text: string, mode: number): Pro
   try {
     const file = await open(waiting, 'wx', mode)
     try {
+      await giveToOwner(file, dirname(target))
       await file.writeFile(text)
       await file.sync()
     } finally {
@@ -23,6 +24,13 @@ export async function replaceFile(path: string, text: string, mode: number): Pro
     throw error
   }
   await syncDirectory(dirname(target))
+}
+
+/** What root writes in another user's directory is that user's. */
+async function giveToOwner(file: FileHandle, directory: string): Promise<void> {
+  if (process.getuid?.() !== 0) return
+  const { uid, gid } = await stat(directory)
+  if (uid !== 0) await file.chown(uid, gid)
 }
 
 /** Makes the rename itself durable. Windows, and some network file systems, cannot and need not. */

@@ -1,3 +1,4 @@
+import { elapsedOf } from '../base/clock.js'
 import { formatSeconds } from '../base/duration.js'
 import { notFound, Refusal } from '../base/refusal.js'
 import { formatBytes } from '../base/size.js'
@@ -136,13 +137,13 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
 
   function enqueue(planned: Planned): Run {
     const { row, live: run } = planned
-    const queuedMs = clock.now()
+    const queuedMs = elapsedOf(clock)
     let before = 0
     const waiting: Waiting = {
       key: row.projectId,
       id: row.id,
       async run() {
-        if (before > 0) run.output.say(`→ its turn came after ${formatSeconds(clock.now() - queuedMs)}`)
+        if (before > 0) run.output.say(`→ its turn came after ${formatSeconds(elapsedOf(clock) - queuedMs)}`)
         await runner.run(planned)
         forgetLater(row.id)
       },

@@ -1,3 +1,4 @@
+import { machineTimeOf } from '../base/clock.js'
 import { existsSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -217,7 +218,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     },
     prunable: (projectId, keep = settings.number('keep_archives')) => prunableArchives(store, projectId, keep),
     prune,
-    staleFiles: () => findStaleFiles(needs.home, { nowMs: needs.clock.now(), isLive: id => live.find(id) !== undefined }),
+    staleFiles: () => findStaleFiles(needs.home, { nowMs: machineTimeOf(needs.clock), isLive: id => live.find(id) !== undefined }),
     restore,
     recover: () => recover({ ...needs, files }),
     stop

@@ -24,6 +24,9 @@ export interface DeployFiles {
 export const archiveFilePattern = /^dep_[a-z2-7]{16}\.zip$/
 export const temporaryFilePattern = /^(?:[\w-]{43}\.zip|dep_[a-z2-7]{16}\.changes)$/
 
+/** Directories in `tmp/` that backups make (backup/snapshot.ts). */
+export const snapshotPattern = /^[\w-]{43}\.backup$/
+
 export function createFiles({ deployments, tmp }: DeployHome): DeployFiles {
   const files: DeployFiles = {
     upload: token => join(tmp, `${token}.zip`),

@@ -1,9 +1,10 @@
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { machineTimeOf } from '../base/clock.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import { findDeployment, unfinishedDeployments } from '../store/tables/deployments.js'
 import { recoverTargets } from './extract.js'
-import { archiveFilePattern, makeDirectories, temporaryFilePattern, type DeployFiles } from './files.js'
+import { archiveFilePattern, makeDirectories, snapshotPattern, temporaryFilePattern, type DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { openOutput } from './output.js'
 import { endOf, eventOf, moveRecord, notifyOf, type Outcome } from './record.js'
@@ -20,7 +21,7 @@ const sentences = {
  * that nobody will ask for go.
  */
 export async function recover(needs: RecoveryNeeds): Promise<void> {
-  const startedMs = needs.clock.now()
+  const startedMs = machineTimeOf(needs.clock)
   await makeDirectories(needs.home)
   const onProblem = (deployId: string, error: unknown): void =>
     needs.log(`The target of deployment ${deployId} could not be put back yet`, error)
@@ -71,6 +72,13 @@ async function removeStrays({ home, files, store }: RecoveryNeeds, startedMs: nu
     if (row?.hasArtifact === false) await rm(files.archive(deployId), { force: true })
   }
   for (const { name } of uploads) await rm(join(home.tmp, name), { force: true })
+  await removeSnapshots(home.tmp)
+}
+
+/** Second names that a backup gave; it ended with the process that wrote it. */
+async function removeSnapshots(tmp: string): Promise<void> {
+  const names = (await readdir(tmp)).filter(name => snapshotPattern.test(name))
+  for (const name of names) await rm(join(tmp, name), { recursive: true, force: true })
 }
 
 interface FoundFile {

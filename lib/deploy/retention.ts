@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { Reader } from '../store/database.js'
-import { archivedDeployments, updateDeployment } from '../store/tables/deployments.js'
+import { archivedDeployments, lastArrivedSuccess, updateDeployment } from '../store/tables/deployments.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { isFinal } from './status.js'
@@ -24,9 +24,13 @@ export function archivesToPrune(rows: readonly Archived[], keepSuccessful: numbe
   return pruned.map(row => row.id)
 }
 
-/** Deployments of a project whose archives may go: all but the `keep` newest, and those that `archivesToPrune` spares. */
+/**
+ * Deployments of a project whose archives may go: all but the `keep` newest, and those that `archivesToPrune` spares. Where
+ * the clock was set back the newest by time is not the last one, and that is live.
+ */
 export function prunableArchives(db: Reader, projectId: string, keep: number): string[] {
-  return archivesToPrune(archivedDeployments(db, projectId), keep)
+  const last = lastArrivedSuccess(db, projectId)
+  return archivesToPrune(archivedDeployments(db, projectId), keep).filter(id => id !== last)
 }
 
 /** Removes the archives of a project that may go; records say so before the files are gone. Their ids. */

@@ -1,3 +1,4 @@
+import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import { formatSeconds } from '../base/duration.js'
 import type { DeploymentStep, StepName } from '../model/deployment.js'
@@ -31,10 +32,10 @@ export function createSteps({ clock, output, signal, done, save }: StepsNeeds): 
   const now = (): string => new Date(clock.now()).toISOString()
 
   async function carryOut(step: DeploymentStep, work: StepWork): Promise<void> {
-    const startedMs = clock.now()
+    const startedMs = elapsedOf(clock)
     await save(steps)
     const sentence = await work(step)
-    if (sentence !== null) output.say(`→ ${sentence} (${formatSeconds(clock.now() - startedMs)})`)
+    if (sentence !== null) output.say(`→ ${sentence} (${formatSeconds(elapsedOf(clock) - startedMs)})`)
     await output.flush()
     step.status = sentence === null ? 'skipped' : 'success'
   }

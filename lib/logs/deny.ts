@@ -28,13 +28,18 @@ export function createDeny(home: readonly string[]): Deny {
   return path => {
     const folded = fold(path)
     const name = basename(folded)
-    if (homes.includes(dirname(folded)) && ownFile.test(name)) return "it is svc's own"
+    if (ownFile.test(name) && homes.some(home => isOfHome(home, dirname(folded)))) return "it is svc's own"
     if (systemFile.test(folded)) return 'it holds passwords or rights of the system'
     if (folded.split(/[\\/]/).includes('.ssh')) return 'it lies in a .ssh directory'
     const kernel = kernelDirectories.find(directory => isInside(directory, folded))
     if (kernel !== undefined) return `${kernel} holds no logs`
     return secretNames.find(([pattern]) => pattern.test(name))?.[1] ?? null
   }
+}
+
+/** Within it, or within what a restore has put aside beside it. */
+function isOfHome(home: string, directory: string): boolean {
+  return isInside(home, directory) || directory.startsWith(`${home}.before-`)
 }
 
 function fold(path: string): string {

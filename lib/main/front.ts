@@ -7,6 +7,7 @@ import { createBearer } from '../auth/bearer.js'
 import type { Bearer } from '../auth/bearer.js'
 import { createTickets } from '../auth/tickets.js'
 import type { Tickets } from '../auth/tickets.js'
+import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import type { Environment, Home } from '../config/home.js'
@@ -42,12 +43,13 @@ export interface Front {
   allowList: AllowList
   bearer: Bearer
   probe: Probe
+  /** As `elapsedOf` counts. */
   startedAtMs: number
 }
 
 /** Built before everything else: it is all that a server needs to listen. */
 export function createFront({ store, clock, ids, version, log }: World, admin: AdminToken): Front {
-  const startedAtMs = clock.now()
+  const startedAtMs = elapsedOf(clock)
   const audit = createAudit({ store, clock, ids, onError: error => log('An audit entry could not be kept', error) })
   const settings = createSettings({ store, audit })
   const tickets = createTickets({ clock, ids })

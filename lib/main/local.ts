@@ -1,7 +1,9 @@
 import { openAdminToken } from '../auth/admin-token.js'
+import { finishRestore } from '../backup/place.js'
 import { systemClock } from '../base/clock.js'
 import { randomIds } from '../base/ids.js'
-import { ensureHome } from '../config/home.js'
+import { ensureHome, noSpaceFor } from '../config/home.js'
+import { refuseNetworkHome } from '../config/network-home.js'
 import type { Environment, Home } from '../config/home.js'
 import { openStore } from '../store/database.js'
 import { ownDirectory } from '../store/owner.js'
@@ -27,6 +29,7 @@ export async function serveLocally(
   { home, environment, warn }: { home: Home; environment: Environment; warn(line: string): void }
 ): Promise<LocalServer> {
   await ensureHome(home)
+  await refuseNetworkHome(home, environment)
   const owner = await ownDirectory(home.directory)
   const opened: Array<() => Promise<unknown>> = [() => owner.release()]
   const close = async (): Promise<void> => {
@@ -35,6 +38,7 @@ export async function serveLocally(
   try {
     const clock = systemClock
     const ids = randomIds
+    if (await finishRestore(home.directory)) await ensureHome(home)
     const store = await openStore({ directory: home.directory, clock, warn })
     opened.push(() => store.close())
     const log = (message: string, error?: unknown): void => warn(error instanceof Error ? `${message}: ${error.stack}` : message)
@@ -51,7 +55,7 @@ export async function serveLocally(
     return { path: owner.path, stop: close }
   } catch (error) {
     await close().catch(() => {})
-    throw error
+    throw noSpaceFor(home.directory, error) ?? error
   }
 }
 

@@ -1,20 +1,24 @@
 import { existsSync } from 'node:fs'
+import { rmdir } from 'node:fs/promises'
 import { openAdminToken, weaknessOf } from '../auth/admin-token.js'
 import type { AdminToken } from '../auth/admin-token.js'
-import { systemClock } from '../base/clock.js'
-import type { Clock } from '../base/clock.js'
+import { finishRestore } from '../backup/place.js'
+import { createSteadyClock } from '../base/clock.js'
+import type { Clock, SteadyClock } from '../base/clock.js'
 import { missingInRuntime } from '../base/runtime.js'
 import { randomIds } from '../base/ids.js'
 import type { Ids } from '../base/ids.js'
 import { readDotenv } from '../config/dotenv.js'
-import { ensureHome } from '../config/home.js'
+import { ensureHome, noSpaceFor, readConfig, warningOfRoot } from '../config/home.js'
 import type { Environment, Home } from '../config/home.js'
+import { refuseNetworkHome } from '../config/network-home.js'
 import { readPublicUrl } from '../config/public-url.js'
 import { normaliseBase } from '../http/base-path.js'
 import type { HttpServer } from '../http/server.js'
 import { openStore } from '../store/database.js'
 import type { Store } from '../store/database.js'
 import { ownDirectory } from '../store/owner.js'
+import { newestStartMs } from '../store/tables/deployments.js'
 import { prepareEntrance } from './entrance.js'
 import type { EntranceOptions, Opened } from './entrance.js'
 import { createFront } from './front.js'
@@ -67,6 +71,8 @@ export interface RunningServer {
   stop(options: { wait: boolean }): Promise<void>
 }
 
+/** So far behind what was recorded, a clock is wrong, or was. */
+const toleratedMs = 60_000
 /** How long replies may go on once no deployment runs any more. */
 const replyGraceMs = 3000
 /** How long notifications may go on then: that the last deployments failed is worth telling. */
@@ -82,18 +88,27 @@ const deploymentGraceMs = 24 * 60 * 60_000
 export async function serve(options: ServeOptions): Promise<RunningServer> {
   const { home, report, environment } = options
   const base = normaliseBase(options.base ?? '')
-  const clock = options.clock ?? systemClock
+  const steady = createSteadyClock()
+  const clock = options.clock ?? steady
   const ids = options.ids ?? randomIds
   const publicUrl = readPublicUrl(environment, base)
   const entrance = await prepareEntrance(options, { base, clock, report })
   // A first start that cannot succeed leaves no data directory behind.
   if (!existsSync(home.directory)) await entrance.check()
-  await ensureHome(home)
-  const owner = await ownDirectory(home.directory)
-  const opened: Array<() => Promise<unknown>> = [() => owner.release()]
+  const made = await ensureHome(home)
+  const opened: Array<() => Promise<unknown>> = made.map(directory => () => rmdir(directory))
   try {
+    await refuseNetworkHome(home, environment)
+    // A broken one is refused before anything is touched.
+    await readConfig(home)
+    const rootWarning = await warningOfRoot(home)
+    if (rootWarning !== null) report.warn(rootWarning)
+    const owner = await ownDirectory(home.directory)
+    opened.push(() => owner.release())
+    if (await finishRestore(home.directory)) await ensureHome(home)
     const store = await openStore({ directory: home.directory, clock, warn: report.warn })
     opened.push(() => store.close())
+    if (clock === steady) followRecords(steady, store, report)
     const override = await readOverride(options)
     const adminToken = await openAdminToken({ home, ids, override: override?.token })
     const log = (message: string, error?: unknown): void => report.warn(describe(message, error), error === undefined ? undefined : { message, error })
@@ -122,7 +137,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     return { url, adminToken, services, reload, stop: createStop({ http, services, store, owner, telemetry }) }
   } catch (error) {
     for (const close of opened.reverse()) await close().catch(() => {})
-    throw error
+    throw noSpaceFor(home.directory, error) ?? error
   }
 }
 
@@ -137,6 +152,17 @@ async function loadRest() {
     import('../notify/telemetry.js')
   ])
   return { ...services, ...table, ...telemetry }
+}
+
+/** What is recorded from now on comes after what was, also where the machine's clock was set back. */
+function followRecords(clock: SteadyClock, store: Store, report: Reporter): void {
+  const newestMs = newestStartMs(store)
+  const behindMs = (newestMs ?? 0) - Date.now()
+  if (newestMs === null || behindMs <= 0) return
+  clock.follow(newestMs)
+  if (behindMs < toleratedMs) return
+  const [now, newest] = [new Date().toISOString(), new Date(newestMs).toISOString()]
+  report.warn(`The clock of this machine says ${now}, and the newest deployment is of ${newest}: set the clock right`)
 }
 
 /** Closes in the reverse order of opening, once, however often it is asked to. */

@@ -2,6 +2,8 @@ import { realpathSync } from 'node:fs'
 import type { ApiNeeds } from '../api/routes.js'
 import { createRecords } from '../api/records.js'
 import { createLockout } from '../auth/lockout.js'
+import { elapsedOf } from '../base/clock.js'
+import { createBackups } from '../backup/backup.js'
 import { createDeployer } from '../deploy/deployer.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { createCollector, maxOverviewDays } from '../notify/collector.js'
@@ -90,7 +92,7 @@ export function createServices(world: World, front: Front): Services {
     list: (query: Parameters<typeof listDeployments>[1]) => listDeployments(store, query),
     count: (query: DeploymentFilter) => countDeployments(store, query)
   }
-  const status = () => readStatus(store, { version, uptimeMs: clock.now() - startedAtMs })
+  const status = () => readStatus(store, { version, uptimeMs: elapsedOf(clock) - startedAtMs })
   const stats = createStats({ store, clock })
   const records = createRecords({ findDeployment: id => findDeployment(store, id), deployer })
   const health = createHealth({ store, clock, version, startedAtMs, home })
@@ -149,6 +151,7 @@ export function createServices(world: World, front: Front): Services {
       logSources: { sources: logSources, viewer: logViewer },
 
       migration: { transfer, deployer, clock },
+      backup: { backups: createBackups({ store, home, clock, ids, version, audit }) },
 
       terminal: { terminals, projects, allowList }
     }

@@ -1,3 +1,4 @@
+import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import { Refusal } from '../base/refusal.js'
 
@@ -11,13 +12,13 @@ const minuteMs = 60_000
 
 /** `perKey` and `ofAll`: requests per minute. What is remembered is bounded by `ofAll`, and forgotten with the minute. */
 export function createRateLimit({ clock, perKey, ofAll }: { clock: Clock; perKey: number; ofAll: number }): RateLimit {
-  let minute = 0
+  let minute = -1
   let all = 0
   const counts = new Map<string, number>()
 
   return {
     take(key) {
-      const nowMs = clock.now()
+      const nowMs = elapsedOf(clock)
       const current = Math.floor(nowMs / minuteMs)
       if (current !== minute) {
         minute = current

@@ -59,9 +59,7 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
     await options.verified()
     const upTo = commits.executed
     if (upTo === held && !force) return
-    const memory = options.memory()
-    memory.run('UPDATE store SET sequence = ?, writtenAt = ?', [upTo, new Date(clock.now()).toISOString()])
-    const image = memory.image()
+    const image = stampedImage(options.memory(), upTo, clock)
     const from = redo.end
     await commits.settled()
     await replaceFile(disk, path, image)
@@ -104,11 +102,17 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
   }
 }
 
+/** The image of a database, which says itself that it holds the writes up to `upTo`. */
+export function stampedImage(memory: Memory, upTo: number, clock: Clock): Uint8Array {
+  memory.run('UPDATE store SET sequence = ?, writtenAt = ?', [upTo, new Date(clock.now()).toISOString()])
+  return memory.image()
+}
+
 /**
  * Puts `bytes` in the place of the file at `path`, which is at every moment either the old one or the new one, whole:
  * written beside it, synced, renamed, and the rename synced. When it rejects before the rename, nothing has changed.
  */
-async function replaceFile(disk: Disk, path: string, bytes: Uint8Array): Promise<void> {
+export async function replaceFile(disk: Disk, path: string, bytes: Uint8Array): Promise<void> {
   const beside = `${path}.tmp`
   try {
     const file = await disk.create(beside)

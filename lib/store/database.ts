@@ -19,7 +19,7 @@ import { join } from 'node:path'
 import { systemClock } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import { Refusal } from '../base/refusal.js'
-import { createCheckpoints } from './checkpoint.js'
+import { createCheckpoints, stampedImage } from './checkpoint.js'
 import { realDisk } from './disk.js'
 import type { Disk } from './disk.js'
 import { createGroupCommit } from './group-commit.js'
@@ -28,8 +28,8 @@ import { damaged, recover } from './recovery.js'
 import { encodeLine, encodeTransaction } from './redo.js'
 import type { Call } from './redo.js'
 import { openRedoFile } from './redo-file.js'
-import { migrate } from './schema.js'
 import { loadSqlite } from './sqlite.js'
+import { upgrade } from './upgrade.js'
 
 export type Value = string | number | null | Uint8Array
 
@@ -65,6 +65,11 @@ export interface Store extends Reader {
   revision(): number
   /** Folds the redo log into svc.db. */
   checkpoint(): Promise<void>
+  /**
+   * The database as a SQLite file, as it is at one moment, which `at` shares: nothing else runs between the two. Resolves
+   * once every write that is in it is durable. Refuses `disk_full`, `write_failed`, `database_unavailable`.
+   */
+  image(at?: () => void): Promise<Uint8Array>
   /** Waits for the writes that were begun, folds, and lets go of the files. */
   close(): Promise<void>
 }
@@ -98,7 +103,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const files = { sqlite: await loadSqlite(), disk, databasePath, redoPath }
 
   const recovered = recover(files)
-  const migrated = migrate(recovered.memory)
+  const migrated = await upgrade(recovered, { disk, clock, databasePath })
   let memory: Memory | null = recovered.memory
   let failure: string | null = null
   let isWriting = false
@@ -190,6 +195,18 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     }
   }
 
+  async function image(at: () => void = () => {}): Promise<Uint8Array> {
+    await verified()
+    const upTo = commits.executed
+    const bytes = stampedImage(live(), upTo, clock)
+    at()
+    await commits.settled().catch((error: unknown) => {
+      // An earlier or a later write may have been refused, which is not in it.
+      if (commits.durable < upTo) throw error
+    })
+    return bytes
+  }
+
   async function close(): Promise<void> {
     clearTimeout(beginVerifying)
     await commits.settled().catch(() => {})
@@ -223,6 +240,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     },
     revision: () => revision,
     checkpoint: () => checkpoints.fold(),
+    image,
     close: () => (closing ??= close())
   }
 }

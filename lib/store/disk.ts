@@ -1,4 +1,5 @@
 import * as fs from 'node:fs'
+import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 
 /** A file the store writes, by position. */
@@ -53,7 +54,9 @@ export const realDisk: Disk = {
   },
   async create(path) {
     await realDisk.remove(path)
-    return fileOf(await open(path, 'wx+', 0o600))
+    const fd = await open(path, 'wx+', 0o600)
+    giveToOwner(fd, dirname(path))
+    return fileOf(fd)
   },
   rename,
   async remove(path) {
@@ -71,6 +74,13 @@ export const realDisk: Disk = {
       await close(directory)
     }
   }
+}
+
+/** A command that root runs must not make what the server's own user cannot read. */
+function giveToOwner(fd: number, directory: string): void {
+  if (process.getuid?.() !== 0) return
+  const { uid, gid } = fs.statSync(directory)
+  if (uid !== 0) fs.fchownSync(fd, uid, gid)
 }
 
 function fileOf(fd: number): DiskFile {

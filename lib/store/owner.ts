@@ -78,6 +78,8 @@ export async function findOwner(directory: string, options: OwnerOptions = {}): 
 
 async function ownPlace(place: string, home: string): Promise<Ownership> {
   const path = join(place, socketName)
+  // Whoever only meets an owner leaves no trace in its directory.
+  if ((await probe(path)) === 'alive') throw inUse(home)
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const own = `${path}.${randomBytes(3).toString('hex')}`
     const server = await listen(own)

@@ -103,7 +103,7 @@ function checked(memory: Memory, path: string, isSmall: boolean): number {
     throw new Refusal(
       'unsupported',
       'database_newer',
-      `cannot open the database: "${path}" has schema version ${version}, and this svc knows ${schemaVersion} and older; install the newer svc again`
+      `cannot open the database: "${path}" has schema version ${version}, and this svc knows ${schemaVersion} and older; install the newer svc again, or go back with "svc restore --force" and a backup that was made before the upgrade`
     )
   }
   return (memory.get<{ sequence: number }>('SELECT sequence FROM store') as { sequence: number }).sequence
@@ -158,7 +158,7 @@ function readWhole({ disk }: RecoveryOptions, path: string): Uint8Array | null {
     throw new Refusal(
       'unavailable',
       'database_unreadable',
-      `cannot open the database: "${path}" cannot be read (${(error as Error).message})`,
+      `cannot open the database: "${path}" cannot be read (${(error as Error).message}); run svc as the user it belongs to, or give it to this one (chown)`,
       { cause: error }
     )
   }
@@ -169,7 +169,7 @@ export function damaged(path: string, how: string, cause?: unknown): Refusal {
   return new Refusal(
     'unavailable',
     'database_damaged',
-    `cannot open the database: "${path}" is damaged (${how}); nothing was changed. Put a good copy in its place`,
+    `cannot open the database: "${path}" is damaged (${how}); nothing was changed. Restore a backup with "svc restore --force", or put a good copy in its place`,
     { cause }
   )
 }

@@ -1,3 +1,4 @@
+import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import type { Pm2App, Pm2Binding } from '../model/pm2.js'
 import { runProcess } from '../proc/run.js'
@@ -39,12 +40,12 @@ export function createPm2({ clock, environment, find = findPm2, limitMs = listLi
   async function ask(): Promise<Pm2Listing> {
     const program = await find(environment)
     const listing = program === null ? missing : await runList(program, environment, limitMs)
-    cached = { listing, atMs: clock.now() }
+    cached = { listing, atMs: elapsedOf(clock) }
     return listing
   }
 
   async function list(): Promise<Pm2Listing> {
-    if (cached !== undefined && clock.now() - cached.atMs < cacheMs) return cached.listing
+    if (cached !== undefined && elapsedOf(clock) - cached.atMs < cacheMs) return cached.listing
     asking ??= ask().finally(() => (asking = undefined))
     return asking
   }

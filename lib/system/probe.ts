@@ -1,3 +1,4 @@
+import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import type { HealthReport } from '../model/health.js'
 import type { Store } from '../store/database.js'
@@ -17,7 +18,7 @@ export function createProbe(needs: {
   return {
     report: () => ({
       status: store.state().ok ? 'ok' : 'unhealthy',
-      uptime: Math.floor((clock.now() - startedAtMs) / 1000),
+      uptime: Math.floor((elapsedOf(clock) - startedAtMs) / 1000),
       version
     })
   }

@@ -44,6 +44,7 @@ const ofTheMachine: Record<string, string> = {
   '/api/fs/home': 'of the machine',
   '/api/fs/list': 'of the machine',
   '/api/migration/export': 'read by the import',
+  '/api/backup': 'read by the restore',
   '/api/terminal/available': 'of the machine',
   '/api/terminal/ws': 'a shell',
   '/api/overview': 'uptime; what it is made of is compared',

@@ -75,6 +75,7 @@ GET /api/fs/list admin
 GET /api/migration/export admin_download
 POST /api/migration/import admin
 GET /api/migration/verify admin
+GET /api/backup local
 GET /api/terminal/available admin
 GET /api/terminal/ws terminal
 `

@@ -27,6 +27,7 @@ export const actionRows: ReadonlyArray<{ action: string; words: string }> = [
   { action: 'storage.clean', words: 'Storage cleaned' },
   { action: 'migration.export', words: 'Package exported' },
   { action: 'migration.import', words: 'Package imported' },
+  { action: 'backup.create', words: 'Backup made' },
   { action: 'webhook.send', words: 'Notification' },
   { action: 'terminal.open', words: 'Terminal opened' },
   { action: 'terminal.close', words: 'Terminal closed' }

@@ -1,7 +1,6 @@
-import { createWriteStream, existsSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 import { Refusal } from '../../base/refusal.js'
 import { formatBytes } from '../../base/size.js'
 import { locateHome } from '../../config/home.js'
@@ -11,13 +10,9 @@ import type { Client } from '../client.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { withInterrupts } from '../interrupts.js'
 import { runningOwner, withLocalApi } from '../local.js'
-import type { Progress } from '../progress.js'
 import { packOptions, sharedOptions } from '../common-options.js'
-import { readNdjson } from '../streams.js'
-import { humanDuration } from '../units.js'
-
-/** Until large targets are packed. */
-const exportLimitMs = 24 * 60 * 60_000
+import { countOf, humanDuration } from '../units.js'
+import { downloadZip } from '../zip-download.js'
 
 export const command = defineCommand({
   operands: {},
@@ -74,68 +69,27 @@ interface Download {
   signal: AbortSignal
 }
 
-/**
- * Into a file beside it, which takes the name once it is whole. The server writes it itself where it can see it: bytes
- * that go through a socket take several times as long (bench/export).
- */
-async function download({ output }: Context, download: Download): Promise<Manifest> {
-  const { path, signal } = download
+/** Into a file beside it, which takes the name once it is whole. */
+async function download({ output }: Context, { client, path, query, signal }: Download): Promise<Manifest> {
   const waiting = `${path}.part`
   const startedAtMs = Date.now()
   const bar = output.progress('Exporting')
   try {
     await writeFile(waiting, '', { mode: 0o600 })
-    await letWrite(download, waiting, bar).catch(async (error: unknown) => {
-      if (!(error instanceof Refusal) || error.code !== 'cannot_write_there') throw error
-      await receive(download, waiting, bar)
-    })
+    const wanted = { client, query, bar, signal, route: '/api/migration/export', what: 'export', nothing: 'Nothing was exported' }
+    await downloadZip(wanted, waiting)
     const manifest = await readManifest(waiting)
     await rename(waiting, path)
     const { projectIds, deploymentCount, artifacts } = manifest
-    const what = [count(projectIds.length, 'project'), count(deploymentCount, 'deployment'), count(artifacts.length, 'artifact')]
+    const what = [countOf(projectIds.length, 'project'), countOf(deploymentCount, 'deployment'), countOf(artifacts.length, 'artifact')]
     const { size } = await stat(path)
     bar.end(`Exported ${what.join(', ')}: ${formatBytes(size)} in ${humanDuration(Date.now() - startedAtMs)}`)
     return manifest
   } catch (error) {
     bar.clear()
     await rm(waiting, { force: true })
-    signal.throwIfAborted()
-    throw explain(error)
+    throw error
   }
-}
-
-async function letWrite({ client, query, signal }: Download, waiting: string, bar: Progress): Promise<void> {
-  const asked = new URLSearchParams(query)
-  asked.set('to', waiting)
-  const path = `/api/migration/export?${asked}`
-  const answer = await client.open({ path, accept: 'application/x-ndjson', answerLimitMs: exportLimitMs, signal })
-  let expected = 0
-  for await (const { event, expectedBytes, bytes, error } of readNdjson(answer)) {
-    if (event === 'begin') expected = Number(expectedBytes)
-    else if (event === 'progress') bar.update(Number(bytes), Math.max(Number(bytes), expected))
-    else if (event === 'error') throw new Refusal('unavailable', 'export_failed', `Nothing was exported: ${String(error)}`)
-    else if (event === 'done') return
-  }
-  throw new Refusal('unavailable', 'export_broken', 'The export broke off before its end')
-}
-
-async function receive({ client, query, signal }: Download, waiting: string, bar: Progress): Promise<void> {
-  const path = `/api/migration/export?${query}`
-  const answer = await client.open({ path, accept: 'application/zip', answerLimitMs: exportLimitMs, signal })
-  const expected = Number(answer.headers['x-svc-expected-bytes'] ?? 0)
-  let bytes = 0
-  await pipeline(
-    answer,
-    async function* (chunks: AsyncIterable<Buffer>) {
-      for await (const chunk of chunks) {
-        bytes += chunk.length
-        bar.update(bytes, Math.max(bytes, expected))
-        yield chunk
-      }
-    },
-    createWriteStream(waiting, { highWaterMark: 1024 * 1024 }),
-    { signal }
-  )
 }
 
 /** A package that breaks off has no table of contents: what can be opened is whole. */
@@ -143,15 +97,4 @@ async function readManifest(path: string): Promise<Manifest> {
   const written = await openPackage(path)
   written.close()
   return written.manifest as unknown as Manifest
-}
-
-function explain(error: unknown): unknown {
-  const { code } = error as NodeJS.ErrnoException
-  if (code !== 'ECONNRESET' && code !== 'ERR_STREAM_PREMATURE_CLOSE') return error
-  const sentence = 'The export broke off: a file could not be read, or the server stopped; its output says which'
-  return new Refusal('unavailable', 'export_broken', sentence, { cause: error })
-}
-
-function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`
 }

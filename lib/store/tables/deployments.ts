@@ -76,11 +76,31 @@ export function unfinishedDeployments(db: Reader): DeploymentRow[] {
   return many(db.all(`SELECT * FROM deployments WHERE status IN ('queued', 'running') ORDER BY startTime, position`))
 }
 
+/** Of every deployment, what says which files it has. */
+export function deploymentStates(db: Reader): Array<{ id: string; isOver: boolean; hasArtifact: boolean }> {
+  const rows = db.all<{ id: string; status: string; hasArtifact: number }>('SELECT id, status, hasArtifact FROM deployments')
+  return rows.map(({ id, status, hasArtifact }) => {
+    return { id, isOver: status === 'success' || status === 'failed', hasArtifact: hasArtifact === 1 }
+  })
+}
+
 /** Removes a project's records; gives their ids, so that their files can go too. */
 export function deleteDeploymentsOf(tx: Transaction, projectId: string): string[] {
   const ids = tx.all<{ id: string }>('SELECT id FROM deployments WHERE projectId = ?', projectId).map(({ id }) => id)
   tx.run('DELETE FROM deployments WHERE projectId = ?', projectId)
   return ids
+}
+
+/** When the newest deployment began, in milliseconds since the epoch; null: there is none. */
+export function newestStartMs(db: Reader): number | null {
+  const newest = db.get<{ at: string | null }>('SELECT max(startTime) AS at FROM deployments')?.at ?? null
+  return newest === null ? null : Date.parse(newest)
+}
+
+/** The success of a project that came last, whatever the clock said then: what is in its target. */
+export function lastArrivedSuccess(db: Reader, projectId: string): string | undefined {
+  const sql = `SELECT id FROM deployments WHERE projectId = ? AND status = 'success' ORDER BY position DESC LIMIT 1`
+  return db.get<{ id: string }>(sql, projectId)?.id
 }
 
 /** A project's newest success. */

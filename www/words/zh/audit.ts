@@ -41,6 +41,7 @@ export const words: Words = {
   'Storage cleaned': '存储已清理',
   'Package exported': '数据包已导出',
   'Package imported': '数据包已导入',
+  'Backup made': '备份已创建',
   'Notification': '通知',
   'Terminal opened': '终端已打开',
   'Terminal closed': '终端已关闭',

@@ -1,0 +1,23 @@
+import type { Backups } from '../backup/backup.js'
+import { summaryOf } from '../backup/format.js'
+import { queryText } from './fields.js'
+import type { Handler } from './route.js'
+import { writableOf, writeTo } from './write-to.js'
+
+/** What `svc backup` asks for; the seal is its to put on. */
+export function backupHandlers({ backups }: { backups: Backups }) {
+  return {
+    write: async ({ query, actor }) => {
+      const to = queryText(query, 'to')
+      if (to !== undefined) {
+        return writeTo(to, actor, async (file, writing) => summaryOf(await backups.write(file, { actor, ...writing })))
+      }
+      return {
+        kind: 'stream',
+        status: 200,
+        headers: { 'content-type': 'application/zip', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
+        run: async sink => void (await backups.write(writableOf(sink), { actor, signal: sink.signal }))
+      }
+    }
+  } satisfies Record<string, Handler>
+}

@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto'
+import type { Hash } from 'node:crypto'
+import type { FileHandle } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { Writable } from 'node:stream'
+import type { ZipSource } from '../archive/source.js'
+import type { Actor, AuditEvent } from '../model/audit.js'
+import { schemaVersion } from '../store/schema.js'
+import { backupFormat, backupRoot, manifestName } from './format.js'
+import type { BackupFile, BackupManifest } from './format.js'
+import { takeSnapshot } from './snapshot.js'
+import type { Snapshot, SnapshotFile, SnapshotNeeds } from './snapshot.js'
+
+export interface BackupNeeds extends SnapshotNeeds {
+  /** Of this program. */
+  version: string
+  audit: { record(event: AuditEvent): Promise<void> }
+}
+
+export interface BackupWriting {
+  actor: Actor
+  /** Told once what will be read, in bytes, and then what has been. */
+  onBegin?: (expectedBytes: number) => void
+  onProgress?: (bytes: number) => void
+  signal?: AbortSignal | undefined
+}
+
+/** Writes a backup of the data directory as it is now (format.ts), without its seal. */
+export interface Backups {
+  /** `out` stays open, an empty file or anything else. Refuses what `takeSnapshot` and archive/write.ts refuse. */
+  write(out: Writable | FileHandle, writing: BackupWriting): Promise<BackupManifest>
+}
+
+const fileMode = 0o600
+/** Of a file without contents. */
+const emptySha256 = createHash('sha256').digest('hex')
+
+/** What writes zips is loaded when it is first needed: a start must not wait for it. */
+export function createBackups(needs: BackupNeeds): Backups {
+  return {
+    async write(out, { actor, onBegin = () => {}, onProgress = () => {}, signal }) {
+      const [{ writeZip }, { writeZipFile }] = await Promise.all([
+        import('../archive/write.js'),
+        import('../archive/write-file.js')
+      ])
+      await needs.audit.record({ action: 'backup.create', actor, detail: null })
+      const snapshot = await takeSnapshot(needs)
+      try {
+        onBegin(snapshot.files.reduce((total, { bytes }) => total + bytes, 0))
+        const manifest = manifestOf(needs, snapshot)
+        const sources = snapshot.files.map(file => sourceOf(file, manifest.files))
+        const last = {
+          path: backupRoot + manifestName,
+          mode: fileMode,
+          mtimeMs: snapshot.atMs,
+          contents: () => Buffer.from(`${JSON.stringify(manifest, null, 1)}\n`)
+        }
+        const zipping = { last, onProgress: ({ bytes }: { bytes: number }) => onProgress(bytes), signal }
+        await (out instanceof Writable ? writeZip(sources, out, zipping) : writeZipFile(sources, out, zipping))
+        return manifest
+      } finally {
+        await snapshot.discard()
+      }
+    }
+  }
+}
+
+/** Its list of files is filled while they are read. */
+function manifestOf({ home, version }: BackupNeeds, { atMs, notes }: Snapshot): BackupManifest {
+  return {
+    format: backupFormat,
+    createdAt: new Date(atMs).toISOString(),
+    version,
+    schemaVersion,
+    host: hostname(),
+    directory: home.directory,
+    files: [],
+    notes
+  }
+}
+
+/** Hashed while it is packed; the hash lives no longer than that, since there may be many thousands of files. */
+function sourceOf({ path, source, bytes, mtimeMs, isGrowing }: SnapshotFile, files: BackupFile[]): ZipSource {
+  const file: BackupFile = { path, bytes, sha256: emptySha256, mtimeMs }
+  files.push(file)
+  let hash: Hash | null = null
+  let leftBytes = bytes
+  const onRead = (piece: Uint8Array): void => {
+    hash ??= createHash('sha256')
+    hash.update(piece)
+    leftBytes -= piece.length
+    if (leftBytes > 0) return
+    file.sha256 = hash.digest('hex')
+    hash = null
+  }
+  return { path: backupRoot + path, kind: 'file', source, bytes, mode: fileMode, mtimeMs, isGrowing, onRead }
+}

@@ -1,0 +1,163 @@
+/*
+ * A backup that is being read (format.ts). Opening it proves the seal, the list of files, and the database; the files
+ * themselves are compared with their SHA-256 when they are read.
+ */
+import { createHash } from 'node:crypto'
+import { closeSync, openSync, writeSync } from 'node:fs'
+import { createEntryReader, maxWholeBytes } from '../archive/entry-data.js'
+import { openArchive } from '../archive/read.js'
+import type { Archive, ArchiveEntry } from '../archive/read.js'
+import { Refusal } from '../base/refusal.js'
+import { checkDatabase } from './check-database.js'
+import type { DatabaseContents } from './check-database.js'
+import { backupFormat, backupRoot, databaseName, manifestName, summaryOf } from './format.js'
+import type { BackupFile, BackupManifest, BackupSummary } from './format.js'
+import { checkSeal, damaged, newer, notBackup } from './seal.js'
+import type { Reading } from './seal.js'
+
+export interface Backup {
+  readonly summary: BackupSummary
+  readonly files: readonly BackupFile[]
+  readonly database: DatabaseContents
+  /** Reads every file, and compares it. `write`: where its pieces go. Refuses backup_damaged. */
+  readAll(reading: Reading & { write?: FileWriter }): Promise<void>
+  close(): void
+}
+
+/** Where one file after the other is put. */
+export interface FileWriter {
+  begin(file: BackupFile): (piece: Uint8Array) => void
+  end(): void
+}
+
+/** Each deployment has up to three. */
+const maxEntries = 2_000_000
+const maxManifestBytes = 512 * 1024 * 1024
+
+/**
+ * Opens one. Refuses (`invalid`): not_a_backup, backup_truncated, backup_damaged; (`unsupported`): backup_newer.
+ * `sealed`: it was checked a moment ago.
+ */
+export async function openBackup(path: string, { isSealed = false, ...reading }: Reading & { isSealed?: boolean } = {}): Promise<Backup> {
+  if (!isSealed) await checkSeal(path, reading)
+  const archive = await openArchive(path, { maxEntries, maxExtractedBytes: Number.MAX_SAFE_INTEGER }).catch(error => {
+    throw error instanceof Refusal ? damaged(path, error.message, error) : error
+  })
+  try {
+    return await readBackup(path, archive)
+  } catch (error) {
+    archive.close()
+    throw error
+  }
+}
+
+async function readBackup(path: string, archive: Archive): Promise<Backup> {
+  const entries = new Map(archive.entries.map(entry => [entry.path, entry] as const))
+  const reader = createEntryReader(archive)
+  const manifestEntry = entries.get(backupRoot + manifestName)
+  if (manifestEntry === undefined) throw notBackup(path, `it has no ${backupRoot}${manifestName}`)
+  if (manifestEntry.size > maxManifestBytes) throw damaged(path, 'its list of files is too long')
+  const manifest = checkManifest(parse(await contentsOf(manifestEntry), path), path)
+  entries.delete(backupRoot + manifestName)
+  checkList(manifest.files, entries, path)
+  const database = await checkDatabase(await contentsOf(entryOf(databaseName)), { path, archives: archivesOf(manifest) })
+
+  async function contentsOf(entry: ArchiveEntry): Promise<Buffer> {
+    const pieces: Buffer[] = []
+    await readPieces(entry, piece => void pieces.push(Buffer.from(piece)))
+    return Buffer.concat(pieces)
+  }
+
+  async function readPieces(entry: ArchiveEntry, take: (piece: Buffer) => void): Promise<void> {
+    try {
+      if (entry.size <= maxWholeBytes) take(reader.readWhole(entry))
+      else await reader.readPieces(entry, take)
+    } catch (error) {
+      throw error instanceof Refusal && error.kind === 'invalid' ? damaged(path, error.message, error) : error
+    }
+  }
+
+  function entryOf(name: string): ArchiveEntry {
+    const entry = entries.get(backupRoot + name)
+    if (entry === undefined) throw damaged(path, `${name} is missing`)
+    return entry
+  }
+
+  return {
+    summary: summaryOf(manifest),
+    files: manifest.files,
+    database,
+    async readAll({ onProgress = () => {}, signal, write }) {
+      let done = 0
+      for (const file of manifest.files) {
+        signal?.throwIfAborted()
+        const hash = createHash('sha256')
+        const put = write?.begin(file)
+        try {
+          await readPieces(entryOf(file.path), piece => {
+            signal?.throwIfAborted()
+            hash.update(piece)
+            put?.(piece)
+            onProgress((done += piece.length))
+          })
+        } finally {
+          if (put !== undefined) write?.end()
+        }
+        if (hash.digest('hex') !== file.sha256) throw damaged(path, `${file.path} is not what was written (SHA-256)`)
+      }
+    },
+    close: () => archive.close()
+  }
+}
+
+/** Writes below `directory`, which has all the directories that are needed. */
+export function writerInto(placeOf: (file: BackupFile) => string): FileWriter {
+  let fd = -1
+  return {
+    begin(file) {
+      fd = openSync(placeOf(file), 'wx', 0o600)
+      return piece => {
+        for (let at = 0; at < piece.length;) at += writeSync(fd, piece, at)
+      }
+    },
+    end: () => closeSync(fd)
+  }
+}
+
+/** Ids of the deployments whose archive is there. */
+function archivesOf({ files }: BackupManifest): Set<string> {
+  return new Set(files.flatMap(({ path }) => /^deployments\/(\w+)\.zip$/.exec(path)?.[1] ?? []))
+}
+
+function parse(bytes: Buffer, path: string): unknown {
+  try {
+    return JSON.parse(bytes.toString('utf8'))
+  } catch (cause) {
+    throw damaged(path, `its ${manifestName} is no JSON`, cause)
+  }
+}
+
+function checkManifest(value: unknown, path: string): BackupManifest {
+  const manifest = (value ?? {}) as Partial<BackupManifest>
+  if (!Number.isSafeInteger(manifest.format)) throw notBackup(path, `its ${manifestName} names no format`)
+  if ((manifest.format as number) > backupFormat) throw newer(path, `its format is ${manifest.format}, and this svc knows ${backupFormat}`)
+  const texts = [manifest.createdAt, manifest.version, manifest.host, manifest.directory]
+  const isWhole = texts.every(text => typeof text === 'string') && Number.isSafeInteger(manifest.schemaVersion)
+  if (!isWhole || !Array.isArray(manifest.files) || !manifest.files.every(isFile)) throw damaged(path, `its ${manifestName} is incomplete`)
+  return { notes: [], ...(manifest as Omit<BackupManifest, 'notes'>) }
+}
+
+function isFile(value: unknown): value is BackupFile {
+  const { path, bytes, sha256, mtimeMs } = (value ?? {}) as Partial<BackupFile>
+  return typeof path === 'string' && Number.isSafeInteger(bytes) && /^[0-9a-f]{64}$/.test(String(sha256)) && Number.isFinite(mtimeMs)
+}
+
+/** The list and the zip must say the same. */
+function checkList(files: readonly BackupFile[], entries: ReadonlyMap<string, ArchiveEntry>, path: string): void {
+  for (const { path: name, bytes } of files) {
+    const entry = entries.get(backupRoot + name)
+    if (entry === undefined) throw damaged(path, `${name} is missing`)
+    if (entry.kind !== 'file' || entry.size !== bytes) throw damaged(path, `${name} is not what its list says`)
+  }
+  if (files.length !== entries.size) throw damaged(path, 'it has files that its list does not name')
+}

@@ -1,0 +1,84 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { openBackup } from '../../lib/backup/read-backup.js'
+import { loadSqlite } from '../../lib/store/sqlite.js'
+import { schemaVersion } from '../../lib/store/schema.js'
+import { forgeBackup, smallHome } from '../support/backup.js'
+
+async function readWhole(path: string): Promise<void> {
+  const backup = await openBackup(path)
+  try {
+    await backup.readAll({})
+  } finally {
+    backup.close()
+  }
+}
+
+t.test('every flipped bit and every missing end of a backup is found', async t => {
+  const directory = t.testdir({})
+  const path = join(directory, 'a.zip')
+  await forgeBackup(path, await smallHome(join(directory, 'home')))
+  await readWhole(path)
+  const good = readFileSync(path)
+  const copy = join(directory, 'b.zip')
+  let found = 0
+  for (let at = 0; at < good.length; at++) {
+    const bytes = Buffer.from(good)
+    bytes[at] = (bytes[at] as number) ^ (1 << (at % 8))
+    writeFileSync(copy, bytes)
+    const error = await openBackup(copy).then(backup => (backup.close(), null), error => error as { code: string })
+    if (error !== null && /^(not_a_backup|backup_damaged|backup_truncated)$/.test(error.code)) found++
+    else t.fail(`byte ${at}: ${error?.code}`)
+  }
+  t.equal(found, good.length, `${good.length} bytes`)
+  for (let bytes = 0; bytes < good.length; bytes += 7) {
+    writeFileSync(copy, good.subarray(0, bytes))
+    await t.rejects(openBackup(copy), { name: 'Refusal' }, `${bytes} bytes of ${good.length}`)
+  }
+})
+
+t.test('a whole seal around something else is refused, too', async t => {
+  const directory = t.testdir({})
+  const path = join(directory, 'a.zip')
+  const files = await smallHome(join(directory, 'home'))
+  const sqlite = await loadSqlite()
+  const other = (sql: string): Uint8Array => {
+    const database = new sqlite.Database(files['svc.db'])
+    database.exec(sql)
+    return database.export()
+  }
+  const torn = Buffer.from(files['svc.db'] as Uint8Array)
+  torn.fill(0xff, 4096 * 3, 4096 * 4)
+  const { 'svc.db': database, ...withoutDatabase } = files
+  const table: Array<[what: string, files: Record<string, Uint8Array>, forging: Parameters<typeof forgeBackup>[2], code: string, sentence: RegExp]> = [
+    ['a later format', files, { lies: { format: 2 } }, 'backup_newer', /its format is 2, and this svc knows 1; install that svc first/],
+    ['no format', files, { lies: { format: 'x' } }, 'not_a_backup', /names no format/],
+    ['a list that is none', files, { lies: { files: 'all' } }, 'backup_damaged', /incomplete/],
+    ['a list with less', files, { extra: { 'more.txt': Buffer.from('x') } }, 'backup_damaged', /files that its list does not name/],
+    ['a list with more', files, { lies: { files: [{ path: 'x', bytes: 1, sha256: '0'.repeat(64), mtimeMs: 1 }] } }, 'backup_damaged', /x is missing/],
+    ['no database', withoutDatabase, {}, 'backup_damaged', /svc\.db is missing/],
+    ['a damaged database', { ...files, 'svc.db': torn }, {}, 'backup_damaged', /its database/],
+    ['a database that is none', { ...files, 'svc.db': Buffer.from('no database') }, {}, 'backup_damaged', /its database/],
+    ['the database of another program', { ...files, 'svc.db': other('PRAGMA application_id = 1') }, {}, 'backup_damaged', /of another program/],
+    ['a later schema', { ...files, 'svc.db': other(`PRAGMA user_version = ${schemaVersion + 1}`) }, {}, 'backup_newer',
+      new RegExp(`schema version ${schemaVersion + 1}, and this svc knows ${schemaVersion} and older; install that svc first`)]
+  ]
+  for (const [what, given, forging, code, sentence] of table) {
+    await forgeBackup(path, given, forging)
+    await t.rejects(openBackup(path), { code, message: sentence }, what)
+  }
+  t.ok(database)
+
+  const wrong = JSON.parse(JSON.stringify(await listOf(path, files)))
+  wrong.find((file: { path: string }) => file.path === 'config.json').sha256 = '0'.repeat(64)
+  await forgeBackup(path, files, { lies: { files: wrong } })
+  await t.rejects(readWhole(path), { code: 'backup_damaged', message: /config\.json is not what was written \(SHA-256\)/ })
+})
+
+async function listOf(path: string, files: Record<string, Uint8Array>): Promise<readonly object[]> {
+  await forgeBackup(path, files)
+  const backup = await openBackup(path)
+  backup.close()
+  return backup.files
+}

@@ -1,0 +1,80 @@
+import t from 'tap'
+import { createSteadyClock, elapsedOf, machineTimeOf } from '../../lib/base/clock.js'
+
+const hourMs = 60 * 60_000
+
+/** A machine whose clock can be set, while time goes on. */
+function machineOf() {
+  const at = { machineMs: 1_800_000_000_000, elapsedMs: 5 }
+  const clock = createSteadyClock({ machine: () => Math.floor(at.machineMs), elapsed: () => at.elapsedMs })
+  const pass = (ms: number): void => {
+    at.machineMs += ms
+    at.elapsedMs += ms
+  }
+  return { clock, pass, set: (ms: number): void => void (at.machineMs += ms), machineMs: () => at.machineMs }
+}
+
+t.test('it is the machine\'s clock, forward also when that is set', async t => {
+  const { clock, pass, set, machineMs } = machineOf()
+  t.equal(clock.now(), machineMs())
+  pass(1234)
+  t.equal(clock.now(), machineMs())
+  set(30 * hourMs)
+  t.equal(clock.now(), machineMs())
+})
+
+t.test('set back, it goes on at the pace of time until the machine has caught up', async t => {
+  const { clock, pass, set, machineMs } = machineOf()
+  const before = clock.now()
+  set(-hourMs)
+  t.equal(clock.now(), before)
+  pass(1000)
+  t.equal(clock.now(), before + 1000)
+  pass(1000)
+  t.equal(clock.now(), before + 2000)
+  set(hourMs + 5)
+  t.equal(clock.now(), machineMs())
+  t.equal(clock.now(), before + 2005)
+})
+
+t.test('it never goes back within a day, whatever is done', async t => {
+  const { clock, pass, set } = machineOf()
+  let last = clock.now()
+  for (const ms of [5, -1, -hourMs, 3, hourMs, -5, -2 * hourMs, 7, -20 * hourMs]) {
+    set(ms)
+    pass(0.4)
+    const now = clock.now()
+    t.ok(now >= last && Number.isInteger(now), `${ms}`)
+    last = now
+  }
+})
+
+t.test('set back by more than a day it is believed: the time before was the wrong one', async t => {
+  const { clock, set, machineMs } = machineOf()
+  clock.now()
+  set(-25 * hourMs)
+  t.equal(clock.now(), machineMs())
+  clock.follow(machineMs() + 300 * 24 * hourMs)
+  t.equal(clock.now(), machineMs(), 'so is a record of the far future not')
+})
+
+t.test('it follows what was recorded before it began', async t => {
+  const { clock, pass, machineMs } = machineOf()
+  clock.follow(machineMs() + hourMs)
+  pass(10)
+  t.equal(clock.now(), machineMs() + hourMs)
+  clock.follow(machineMs() - hourMs)
+  t.equal(clock.now(), machineMs() + hourMs)
+})
+
+t.test('how long something took, and the times of files, are no matter of it', async t => {
+  const { clock, pass, set, machineMs } = machineOf()
+  const from = elapsedOf(clock)
+  set(-5 * hourMs)
+  pass(100)
+  set(9 * hourMs)
+  t.equal(elapsedOf(clock) - from, 100)
+  t.equal(machineTimeOf(clock), machineMs())
+  t.equal(elapsedOf({ now: () => 7 }), 7)
+  t.equal(machineTimeOf({ now: () => 7 }), 7)
+})

@@ -1,0 +1,224 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { locateHome } from '../../../lib/config/home.js'
+import { serve } from '../../../lib/main/serve.js'
+import { apiPages } from '../../support/api-pages.js'
+import { forgeBackup, smallHome } from '../../support/backup.js'
+import { createClient } from '../../support/client.js'
+import { startServeProcess } from '../../support/serve-process.js'
+import { adminToken, startServer } from '../../support/server.js'
+import { smallDisk } from '../../support/small-disk.js'
+import { bareEnvironment, svc, svcPath } from '../../support/svc.js'
+import { snapshot } from '../../support/tree.js'
+import { zipOf } from '../../support/zip.js'
+
+/** Goes on like any other, but no midnight comes between two looks at the figures of a day. */
+const clock = (() => {
+  const noonMs = new Date().setUTCHours(12, 0, 0, 0)
+  return { now: () => noonMs + performance.now() }
+})()
+
+t.test('a restored server is the same on every page of the API', async t => {
+  const stage = await startServer(t, { clock })
+  const { client, home } = stage
+  const { tag } = (await client.post('/api/tags', { name: 'live' })).body
+  const shop = await stage.createProject('shop', { tagIds: [tag.id], postDeployScript: 'echo done; echo späth' })
+  const blog = await stage.createProject('blog')
+  await client.put('/api/settings', { keep_archives: '5', webhook_secret: 'hush-hush' })
+  const log = join(stage.sites, '../app.log')
+  writeFileSync(log, 'first line\nsecond line\n')
+  await client.post(`/api/projects/${shop.id}/log-sources`, { items: [{ filePath: log, label: 'Access' }] })
+  const push = async (project: { id: string; token: string }, text: string, fields: Array<[string, string]> = []): Promise<void> => {
+    const file = { filename: 'a.zip', bytes: await zipOf({ 'index.html': text }) }
+    await stage.as(project.token).upload([['projectId', project.id], ...fields, ['file', file]])
+  }
+  await push(shop, 'one')
+  await push(shop, 'two')
+  await push(blog, 'x', [['preDeploy', 'exit 3']])
+  const cwd = join(stage.sites, '../elsewhere')
+  mkdirSync(cwd)
+  const { code, stderr } = await svc(['backup', 'all.zip'], { cwd, env: { SVC_HOME: home.directory } })
+  t.equal(code, 0, stderr)
+  const before = await apiPages(stage)
+  t.ok(Object.keys(before).length > 40)
+
+  const directory = join(cwd, 'below/home')
+  const restored = await svc(['restore', 'all.zip', '--json'], { cwd, env: { SVC_HOME: directory } })
+  t.equal(restored.code, 0, restored.stderr)
+  t.match(JSON.parse(restored.stdout), {
+    directory, aside: null, projects: 2, deployments: 3, missingArchives: [], missingTargets: [], backup: { directory: home.directory }
+  })
+  const server = await serve({
+    home: locateHome({ SVC_HOME: directory }), port: 0, cwd, clock, environment: { ...stage.environment }, report: { info: () => {}, warn: () => {} }
+  })
+  t.teardown(() => server.stop({ wait: false }))
+  const other = createClient(() => server.url, adminToken)
+  t.strictSame(await apiPages({ server, client: other }), before)
+
+  await t.test('and goes on: every archive can be rolled back to', async t => {
+    for (const { id, hasArtifact } of (await other.get(`/api/logs?projectId=${shop.id}`)).body) {
+      t.equal(hasArtifact, true)
+      t.equal((await other.post(`/api/deployments/${id}/rollback`)).body.status, 'success')
+    }
+  })
+
+  await t.test('of its files the owner alone may read anything', async t => {
+    const modes = snapshot(directory).filter(line => !/^svc\.sock/.test(line)).map(line => / (\d+)/.exec(line)?.[1])
+    t.strictSame([...new Set(modes)].sort(), ['600', '700'])
+  })
+})
+
+t.test('what is there is not lost', async t => {
+  const cwd = t.testdir({})
+  const server = await startServeProcess(t, cwd)
+  const env = { SVC_HOME: server.home }
+  const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  t.equal((await svc(['backup', 'a.zip'], { cwd, env })).code, 0)
+  await server.createProject({ name: 'later', deployPath: join(cwd, 'later') })
+
+  await t.test('a server that runs is left alone', async t => {
+    for (const words of [['restore', 'a.zip'], ['restore', '--force', 'a.zip']]) {
+      const { code, stderr } = await svc(words, { cwd, env })
+      t.equal(code, 1)
+      t.match(stderr, /^error: Nothing was restored: a svc process uses ".*server-home"; stop it first\n$/)
+    }
+    t.equal((await server.api<unknown[]>('GET', '/api/projects')).length, 2)
+    await server.stop()
+  })
+
+  await t.test('a directory that holds anything is refused, and not touched', async t => {
+    const before = snapshot(server.home)
+    const { code, stderr } = await svc(['restore', 'a.zip'], { cwd, env })
+    t.equal(code, 1)
+    t.match(stderr, /^error: Nothing was restored: the data directory ".*" is not empty, it holds "config\.json" and \d more; choose another with SVC_HOME, or give --force to put what is there aside\n$/)
+    t.strictSame(snapshot(server.home), before)
+  })
+
+  await t.test('with --force it goes aside, whole, and the command says where', async t => {
+    const before = snapshot(server.home)
+    const { code, stdout, stderr } = await svc(['restore', 'a.zip', '--force'], { cwd, env })
+    t.equal(code, 0, stderr)
+    const aside = /What was there before is in (\S+)\n/.exec(stdout)?.[1] as string
+    t.match(aside, /server-home\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d$/)
+    t.strictSame(snapshot(aside), before)
+    t.match(stderr, /warning: the deployPath of "shop", .*www, is not on this machine: deploy again/)
+    const again = await startServeProcess(t, cwd)
+    t.match(await again.api<unknown[]>('GET', '/api/projects'), [{ id: project.id }])
+    await again.stop()
+    const old = await startServeProcess(t, cwd, [], { SVC_HOME: aside })
+    t.equal((await old.api<unknown[]>('GET', '/api/projects')).length, 2, 'a server can be started there')
+    await old.stop()
+  })
+
+  await t.test('a damaged backup changes nothing, whether anything is there or not', async t => {
+    const bytes = readFileSync(join(cwd, 'a.zip'))
+    bytes[2000] = (bytes[2000] as number) ^ 1
+    writeFileSync(join(cwd, 'bad.zip'), bytes)
+    const before = snapshot(server.home)
+    const forced = await svc(['restore', 'bad.zip', '--force'], { cwd, env })
+    t.equal(forced.code, 1)
+    t.match(forced.stderr, /error: The backup ".*bad\.zip" cannot be restored: it is damaged: .*; take another one\n$/)
+    t.strictSame(snapshot(server.home), before)
+    const other = await svc(['restore', 'bad.zip'], { cwd, env: { SVC_HOME: join(cwd, 'none/none') } })
+    t.equal(other.code, 1)
+    t.notOk(existsSync(join(cwd, 'none')))
+    const checked = await svc(['restore', '--check', 'bad.zip'], { cwd })
+    t.equal(checked.code, 1)
+    t.equal((await svc(['restore', 'missing.zip'], { cwd })).code, 2)
+  })
+})
+
+t.test('a list that does not fit, found after the seal, leaves nothing of the half that was written', async t => {
+  const cwd = t.testdir({})
+  const files = await smallHome(join(cwd, 'made'))
+  await forgeBackup(join(cwd, 'a.zip'), files)
+  const list = Object.keys(files).map(path => ({ path, bytes: files[path]?.length, sha256: '0'.repeat(64), mtimeMs: 1 }))
+  await forgeBackup(join(cwd, 'b.zip'), files, { lies: { files: list } })
+  const env = { SVC_HOME: join(cwd, 'home/below') }
+  const { code, stderr } = await svc(['restore', 'b.zip'], { cwd, env })
+  t.equal(code, 1)
+  t.match(stderr, /svc\.db is not what was written \(SHA-256\)/)
+  t.notOk(existsSync(join(cwd, 'home')))
+  t.equal((await svc(['restore', 'a.zip'], { cwd, env })).code, 0)
+})
+
+t.test('killed at any moment it is all or nothing', async t => {
+  const cwd = t.testdir({})
+  const server = await startServeProcess(t, cwd)
+  const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  for (let n = 0; n < 12; n++) await (await server.upload(project, { 'index.html': String(n) })).finished
+  const made = await svc(['backup', 'a.zip'], { cwd, env: { SVC_HOME: server.home } })
+  t.equal(made.code, 0, made.stderr)
+  const names = readdirSync(join(server.home, 'deployments')).length
+  await server.stop()
+  const home = join(cwd, 'home')
+  const outcomes = { old: 0, new: 0 }
+  for (let round = 0; round < 14; round++) {
+    rmSync(home, { recursive: true, force: true })
+    mkdirSync(join(home, 'deployments'), { recursive: true })
+    writeFileSync(join(home, 'config.json'), '{"adminToken": "the-old-one-0123456789012"}')
+    writeFileSync(join(home, 'deployments/old.log'), 'old')
+    const child = spawn(process.execPath, [svcPath, 'restore', '--force', 'a.zip'], { cwd, env: bareEnvironment(cwd, { SVC_HOME: home }), stdio: 'ignore' })
+    const ended = once(child, 'close')
+    // The moments of interest are those in which the directory changes.
+    const isBegun = (): boolean => readdirSync(home).some(name => name.startsWith('.restore'))
+    while (!isBegun() && child.exitCode === null) await sleep(1)
+    await sleep(round * 6)
+    child.kill('SIGKILL')
+    await ended
+    const again = await startServeProcess(t, cwd, [], { SVC_HOME: home })
+    const projects = await again.api<unknown[]>('GET', '/api/projects')
+    await again.stop()
+    const isNew = projects.length === 1
+    outcomes[isNew ? 'new' : 'old']++
+    t.equal(existsSync(join(home, 'deployments/old.log')), !isNew, `round ${round}: all of one`)
+    if (isNew) t.equal(readdirSync(join(home, 'deployments')).length, names)
+    t.notOk(readdirSync(home).some(name => name.startsWith('.restore')), 'nothing is left of the other')
+  }
+  t.comment(`${outcomes.old} stayed as they were, ${outcomes.new} were restored`)
+})
+
+t.test('a disk that is too small is refused before anything is written', async t => {
+  const disk = smallDisk(t, 1024 * 1024)
+  if (disk === null) return
+  const cwd = t.testdir({})
+  const files = { ...(await smallHome(join(cwd, 'made'))), 'deployments/dep_bbbbbbbbbbbbbbbb.zip': Buffer.alloc(2 * 1024 * 1024) }
+  await forgeBackup(join(cwd, 'a.zip'), files)
+  const { code, stderr } = await svc(['restore', 'a.zip'], { cwd, env: { SVC_HOME: join(disk, 'home') } })
+  t.equal(code, 1)
+  t.match(stderr, /error: Nothing was restored: the disk of ".*home" has not enough space: 2\.\d MB are needed, and [\d.]+ [KM]B are free; make some, or choose another place with SVC_HOME\n$/)
+  t.strictSame(readdirSync(disk), [])
+})
+
+t.test('a data directory that is a mount of its own is restored within, and what was there stays in it', async t => {
+  const disk = smallDisk(t, 16 * 1024 * 1024)
+  if (disk === null) return
+  const cwd = t.testdir({})
+  await forgeBackup(join(cwd, 'a.zip'), await smallHome(join(cwd, 'made')))
+  const env = { SVC_HOME: disk }
+  t.equal((await svc(['restore', 'a.zip'], { cwd, env })).code, 0)
+  writeFileSync(join(disk, 'mark'), 'x')
+  const { code, stdout, stderr } = await svc(['restore', '--force', 'a.zip'], { cwd, env })
+  t.equal(code, 0, stderr)
+  const aside = /What was there before is in (\S+)\n/.exec(stdout)?.[1] as string
+  t.match(aside, join(disk, 'before-restore-'))
+  t.ok(existsSync(join(aside, 'mark')))
+  t.strictSame(readdirSync(disk).filter(name => !name.startsWith('before')), ['config.json', 'deployments', 'svc.db'])
+})
+
+t.test('root restores for the user whose directory it is', { skip: process.getuid?.() !== 0 && 'only root can' }, async t => {
+  const cwd = t.testdir({})
+  await forgeBackup(join(cwd, 'a.zip'), await smallHome(join(cwd, 'made')))
+  const home = join(cwd, 'home')
+  mkdirSync(home, { mode: 0o700 })
+  execFileSync('chown', ['1234:1235', home])
+  chmodSync(home, 0o700)
+  t.equal((await svc(['restore', 'a.zip'], { cwd, env: { SVC_HOME: home } })).code, 0)
+  for (const name of ['', 'svc.db', 'config.json', 'deployments', 'deployments/dep_aaaaaaaaaaaaaaaa.log']) {
+    t.match(statSync(join(home, name)), { uid: 1234, gid: 1235 }, name)
+  }
+})

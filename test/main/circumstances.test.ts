@@ -1,0 +1,282 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { chmodSync, chownSync, cpSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { schemaVersion } from '../../lib/store/schema.js'
+import { bare } from '../support/bare.js'
+import { newerDatabase, olderDatabase } from '../support/older-database.js'
+import { startServeProcess } from '../support/serve-process.js'
+import { smallDisk } from '../support/small-disk.js'
+import { bareEnvironment, svcPath } from '../support/svc.js'
+
+/**
+ * What bad circumstances get from a real `svc serve`: a sentence that names the cause and the next step, exit code 1, and a
+ * data directory whose every file is as it was, its time too.
+ */
+const isRoot = process.getuid?.() === 0
+const someoneElse = 65_534
+
+interface Ended {
+  code: number | null
+  stderr: string
+}
+
+/** Starts a server, as another user where one is given; one that comes up all the same is stopped again. */
+async function serve(cwd: string, home: string, { uid, words = ['--port', '0'] }: { uid?: number; words?: string[] } = {}): Promise<Ended> {
+  const identity = uid === undefined ? {} : { uid, gid: uid }
+  const env = bareEnvironment(cwd, { SVC_HOME: home })
+  const child = spawn(...bare(process.execPath, [svcPath, 'serve', ...words]), { cwd, env, stdio: 'pipe', ...identity })
+  let stderr = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
+  child.stdout.setEncoding('utf8').on('data', (text: string) => void (text.includes('svc listens') && child.kill('SIGTERM')))
+  const [code] = (await once(child, 'close')) as [number | null]
+  return { code, stderr }
+}
+
+/** Each file and directory with its contents, its mode and its time. */
+function stateOf(directory: string): string[] {
+  const found: string[] = []
+  const visit = (path: string): void => {
+    for (const name of readdirSync(join(directory, path)).sort()) {
+      const way = join(path, name)
+      const stats = lstatSync(join(directory, way))
+      // A lock that nobody holds may be there, or not.
+      if (stats.isSocket()) continue
+      const contents = stats.isFile() ? createHash('sha256').update(readFileSync(join(directory, way))).digest('hex') : ''
+      found.push(`${way} ${stats.mode.toString(8)} ${stats.uid} ${stats.mtimeMs} ${contents}`)
+      if (stats.isDirectory()) visit(way)
+    }
+  }
+  if (lstatSync(directory).isDirectory()) visit('')
+  else found.push(readFileSync(directory, 'utf8'))
+  return found
+}
+
+/** A data directory that a killed server has left, with writes that are only in its redo log. */
+const killedHome = mkdtempSync(join(tmpdir(), 'svc-circumstances-'))
+t.teardown(() => rmSync(killedHome, { recursive: true, force: true }))
+t.before(async () => {
+  const server = await startServeProcess(t, killedHome)
+  await server.createProject({ name: 'shop', deployPath: join(killedHome, 'www') })
+  await server.stop('SIGKILL')
+})
+
+/** A copy of it that other users may reach. */
+function furnish(t: Test): { cwd: string; home: string } {
+  const cwd = mkdtempSync(join(tmpdir(), 'svc-circumstance-'))
+  t.teardown(() => rmSync(cwd, { recursive: true, force: true }))
+  chmodSync(cwd, 0o755)
+  const home = join(cwd, 'home')
+  cpSync(join(killedHome, 'server-home'), home, { recursive: true, preserveTimestamps: true, filter: path => !lstatSync(path).isSocket() })
+  return { cwd, home }
+}
+
+interface Circumstance {
+  what: string
+  /** Makes it so; may give another data directory than the one it got. */
+  make(home: string, t: Test): string | void | Promise<string | void>
+  sentence: RegExp
+  /** The one who starts the server; only root can choose. */
+  uid?: number
+}
+
+const spoil = (name: string, contents: string) => (home: string): void => {
+  rmSync(join(home, name), { recursive: true, force: true })
+  writeFileSync(join(home, name), contents)
+}
+const intoDirectory = (name: string) => (home: string): void => {
+  rmSync(join(home, name))
+  mkdirSync(join(home, name))
+}
+
+const circumstances: Circumstance[] = [
+  { what: 'the data directory is a file', make: home => (spoil('a', 'x')(home), join(home, 'a')), sentence: /cannot be used: it is a file; choose another with SVC_HOME/ },
+  { what: 'it is below a file', make: home => (spoil('a', 'x')(home), join(home, 'a/b')), sentence: /cannot be used: ".*\/a" is a file; choose another with SVC_HOME/ },
+  { what: 'deployments is a file', make: spoil('deployments', 'x'), sentence: /deployments" cannot be used: it is a file; choose another/ },
+  { what: 'config.json is broken', make: spoil('config.json', '{\n  "adminToken": x\n}'), sentence: /config\.json could not be read: line 2, column 17: "x" is not JSON there; correct it/ },
+  { what: 'config.json has a wrong type', make: spoil('config.json', '{"adminToken": 5}'), sentence: /config\.json could not be read: "adminToken" must be a text/ },
+  { what: 'config.json is a directory', make: intoDirectory('config.json'), sentence: /config\.json could not be read: it is a directory; move it away/ },
+  { what: 'svc.db is no database', make: spoil('svc.db', 'this is no database'), sentence: /svc\.db" is damaged \(it is not a SQLite file\); nothing was changed\. Restore a backup with "svc restore --force"/ },
+  {
+    what: 'svc.db has a damaged page',
+    make: home => writeFileSync(join(home, 'svc.db'), readFileSync(join(home, 'svc.db')).fill(0xff, 4096 * 3, 4096 * 5)),
+    sentence: /svc\.db" is damaged \(.*\); nothing was changed\. Restore a backup/
+  },
+  { what: 'svc.db is cut off', make: home => truncateSync(join(home, 'svc.db'), 20_000), sentence: /svc\.db" is damaged \(it is 20000 bytes long, and its header says \d+\); nothing was changed/ },
+  { what: 'svc.db is gone, its redo log is not', make: home => rmSync(join(home, 'svc.db')), sentence: /svc\.db" is missing, and .*redo" holds writes that rest on it; put .* back/ },
+  { what: 'svc.db is a directory', make: intoDirectory('svc.db'), sentence: /svc\.db" cannot be read/ },
+  {
+    what: 'the redo log is damaged',
+    make(home) {
+      const path = join(home, 'svc.db.redo')
+      const bytes = readFileSync(path)
+      bytes[20] = (bytes[20] as number) ^ 1
+      writeFileSync(path, bytes)
+    },
+    sentence: /svc\.db\.redo" is damaged \(.*\); it holds the latest writes, and nothing was changed/
+  },
+  {
+    what: 'it is of a newer svc',
+    make: home => newerDatabase(join(home, 'svc.db')),
+    sentence: new RegExp(`has schema version ${schemaVersion + 1}, and this svc knows ${schemaVersion} and older; install the newer svc again, or go back with "svc restore --force"`)
+  },
+  {
+    what: 'its file system is read-only',
+    make(home, t) {
+      const at = join(home, '../mounted')
+      mkdirSync(at)
+      execFileSync('mount', ['--bind', home, at])
+      t.teardown(() => execFileSync('umount', ['-l', at]))
+      execFileSync('mount', ['-o', 'remount,bind,ro', at])
+      return at
+    },
+    sentence: /cannot be used: its file system is read-only; choose another with SVC_HOME/,
+    uid: 0
+  },
+  {
+    what: 'it belongs to another user',
+    make: home => chmodSync(home, 0o755),
+    sentence: /cannot be used: this user may not write there \(it belongs to the user 0, this is 65534\); run svc as the one it belongs to, or give it to this one \(chown\), or choose another with SVC_HOME/,
+    uid: someoneElse
+  },
+  {
+    what: 'its files belong to another user',
+    make: home => chownSync(home, someoneElse, someoneElse),
+    sentence: /deployments" cannot be used: this user may not write there \(it belongs to the user 0, this is 65534\)/,
+    uid: someoneElse
+  },
+  {
+    what: 'config.json belongs to another user',
+    make(home) {
+      for (const name of ['', 'deployments', 'tmp', 'svc.db', 'svc.db.redo']) chownSync(join(home, name), someoneElse, someoneElse)
+    },
+    sentence: /config\.json could not be read: this user may not read it \(it belongs to the user 0, this is 65534\); run svc as the one it belongs to, or give it to this one \(chown\)/,
+    uid: someoneElse
+  },
+  {
+    what: 'svc.db belongs to another user',
+    make(home) {
+      for (const name of ['', 'deployments', 'tmp', 'config.json', 'svc.db.redo']) chownSync(join(home, name), someoneElse, someoneElse)
+    },
+    sentence: /svc\.db" cannot be read \(EACCES.*\); run svc as the user it belongs to, or give it to this one \(chown\)/,
+    uid: someoneElse
+  }
+]
+
+/** Another user may not be able to read this program at all. */
+async function whyNobodyElse(): Promise<string | false> {
+  if (!isRoot) return 'only root can be somebody else'
+  const child = spawn(...bare(process.execPath, [svcPath, '--version']), { uid: someoneElse, gid: someoneElse, stdio: 'ignore', cwd: '/' })
+  const code = await once(child, 'close').then(([code]) => code as number, () => null)
+  return code === 0 ? false : 'another user cannot run this program from here'
+}
+
+t.test('a start that cannot be says why and what to do, and changes nothing', async t => {
+  const noOther = await whyNobodyElse()
+  for (const { what, make, sentence, uid } of circumstances) {
+    const skip = uid === someoneElse ? noOther : uid === 0 && !isRoot && 'only root can mount'
+    await t.test(what, { skip }, async t => {
+      const { cwd, home } = furnish(t)
+      const given = (await make(home, t)) ?? home
+      const before = stateOf(home)
+      const { code, stderr } = await serve(cwd, given, uid === undefined || uid === 0 ? {} : { uid })
+      t.match(stderr, sentence)
+      t.match(stderr, /^error: [^\n]+\n$/, 'one sentence')
+      t.equal(code, 1)
+      t.strictSame(stateOf(home), before)
+    })
+  }
+})
+
+t.test('a second server, and a port in use', async t => {
+  const { cwd, home } = furnish(t)
+  // What the killed one has left is put right by then.
+  await serve(cwd, home)
+  const first = await startServeProcess(t, cwd, [], { SVC_HOME: home })
+  const before = stateOf(home)
+  const second = await serve(cwd, home)
+  t.equal(second.code, 1)
+  t.match(second.stderr, /^error: cannot open ".*home": another svc process uses it; stop that one first\n$/)
+  t.strictSame(stateOf(home), before)
+  t.match(await first.api('GET', '/api/projects'), [{ name: 'shop' }], 'the first goes on')
+  await first.stop()
+
+  const taken = createServer().listen(0, '127.0.0.1')
+  await once(taken, 'listening')
+  t.teardown(() => taken.close())
+  const idle = stateOf(home)
+  const { code, stderr } = await serve(cwd, home, { words: ['--port', String((taken.address() as AddressInfo).port)] })
+  t.equal(code, 1)
+  t.match(stderr, /^error: .*another program.*\n$/)
+  t.strictSame(stateOf(home), idle)
+})
+
+t.test('no space', async t => {
+  await t.test('at the first start: refused, and nothing is left', async t => {
+    const disk = smallDisk(t, 64 * 1024)
+    if (disk === null) return
+    const { code, stderr } = await serve(t.testdir({}), disk)
+    t.equal(code, 1)
+    t.match(stderr, /^error: the data directory ".*" cannot be used: there is no space left on its disk; make some, or choose another with SVC_HOME\n$/)
+    t.strictSame(readdirSync(disk), [])
+  })
+
+  await t.test('at an upgrade: refused, nothing is changed, and the next start with room completes it', async t => {
+    const disk = smallDisk(t, 4 * 1024 * 1024)
+    if (disk === null) return
+    const { cwd, home } = furnish(t)
+    await olderDatabase(join(home, 'svc.db'))
+    cpSync(home, disk, { recursive: true, preserveTimestamps: true })
+    fill(join(disk, 'ballast'))
+    const before = stateOf(disk)
+    const { code, stderr } = await serve(cwd, disk)
+    t.equal(code, 1)
+    t.match(stderr, /there is no space left on its disk; make some/)
+    t.strictSame(stateOf(disk), before)
+    rmSync(join(disk, 'ballast'))
+    const server = await startServeProcess(t, cwd, [], { SVC_HOME: disk })
+    t.match(await server.api('GET', '/api/projects'), [{ name: 'shop' }])
+    t.ok(readdirSync(disk).includes(`svc.db.schema-${schemaVersion - 1}`))
+    await server.stop()
+  })
+
+  await t.test('at a write: that one is refused, reads go on, and with room writes do', async t => {
+    const disk = smallDisk(t, 4 * 1024 * 1024)
+    if (disk === null) return
+    const { cwd, home } = furnish(t)
+    cpSync(home, disk, { recursive: true })
+    const server = await startServeProcess(t, cwd, [], { SVC_HOME: disk })
+    const [project] = await server.api<Array<{ id: string }>>('GET', '/api/projects')
+    fill(join(disk, 'ballast'))
+    const write = (n: number): Promise<unknown> => server.changeProject(project?.id as string, { postDeployScript: `echo ${n}`.repeat(3000) })
+    let refusal = ''
+    for (let n = 0; refusal === '' && n < 300; n++) refusal = await write(n).then(() => '', (error: Error) => error.message)
+    t.match(refusal, /503.*the change was not saved: the disk is full/)
+    t.match(await server.api('GET', '/api/projects'), [{ name: 'shop' }])
+    rmSync(join(disk, 'ballast'))
+    await write(1)
+    await server.stop()
+  })
+})
+
+function fill(path: string): void {
+  const block = Buffer.alloc(4096)
+  try {
+    for (;;) writeFileSync(path, block, { flag: 'a' })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+  }
+}
+
+t.test('root on the data directory of another user is warned, and what its commands write stays that user’s', { skip: !isRoot && 'only root can' }, async t => {
+  const { cwd, home } = furnish(t)
+  for (const name of ['', ...readdirSync(home)]) chownSync(join(home, name), someoneElse, someoneElse)
+  const { code, stderr } = await serve(cwd, home)
+  t.equal(code, 0)
+  t.match(stderr, /svc runs as root, and the data directory ".*" belongs to the user 65534: run it as that user/)
+  for (const name of ['svc.db', 'svc.db.redo', 'config.json']) t.equal(lstatSync(join(home, name)).uid, someoneElse, name)
+})

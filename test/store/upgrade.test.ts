@@ -1,0 +1,88 @@
+import { cpSync, existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { openStore } from '../../lib/store/database.js'
+import { realDisk } from '../../lib/store/disk.js'
+import { createMemory } from '../../lib/store/memory.js'
+import { schemaVersion, versionOf } from '../../lib/store/schema.js'
+import { loadSqlite } from '../../lib/store/sqlite.js'
+import { readSettings, writeSetting } from '../../lib/store/tables/settings.js'
+import { olderDatabase } from '../support/older-database.js'
+import { createFaultyDisk } from './stage.js'
+
+/** A data directory of the schema before the last, killed: `a` is in svc.db, `b` in its redo log. */
+async function olderHome(directory: string): Promise<void> {
+  const store = await openStore({ directory })
+  await store.write(tx => writeSetting(tx, 'a', '1'))
+  await store.checkpoint()
+  await store.write(tx => writeSetting(tx, 'b', '2'))
+  const files = ['svc.db', 'svc.db.redo'].map(name => [name, readFileSync(join(directory, name))] as const)
+  await store.close()
+  for (const [name, bytes] of files) writeFileSync(join(directory, name), bytes)
+  await olderDatabase(join(directory, 'svc.db'))
+}
+
+async function versionIn(path: string): Promise<number> {
+  const memory = createMemory(await loadSqlite(), readFileSync(path))
+  try {
+    return versionOf(memory)
+  } finally {
+    memory.close()
+  }
+}
+
+t.test('an upgrade keeps the database that was there, whole, for whoever goes back', async t => {
+  const directory = t.testdir({})
+  await olderHome(directory)
+  const store = await openStore({ directory })
+  t.strictSame(readSettings(store), { a: '1', b: '2' })
+  await store.close()
+  t.equal(await versionIn(join(directory, 'svc.db')), schemaVersion)
+  const kept = join(directory, `svc.db.schema-${schemaVersion - 1}`)
+  t.equal(await versionIn(kept), schemaVersion - 1)
+  const memory = createMemory(await loadSqlite(), readFileSync(kept))
+  t.teardown(() => memory.close())
+  t.strictSame(readSettings(memory), { a: '1', b: '2' }, 'with what the redo log had')
+  t.equal(memory.pragma('integrity_check'), 'ok')
+
+  await t.test('and the next start finds nothing to do', async t => {
+    const before = readFileSync(kept)
+    await (await openStore({ directory })).close()
+    t.ok(readFileSync(kept).equals(before))
+  })
+})
+
+t.test('an upgrade that ends at any step of the disk is completed by the next start', async t => {
+  const top = t.testdir({ old: {} })
+  await olderHome(join(top, 'old'))
+  let isThrough = false
+  let failAt = 0
+  while (!isThrough) {
+    failAt++
+    const directory = join(top, `home-${failAt}`)
+    cpSync(join(top, 'old'), directory, { recursive: true })
+    const disk = Object.assign(createFaultyDisk(realDisk), { failAt, once: false })
+    const store = await openStore({ directory, disk }).catch(() => null)
+    isThrough = store !== null
+    // What a kill leaves: nothing more is written.
+    disk.failAt = disk.failAt || 1
+    const again = await openStore({ directory })
+    t.strictSame(readSettings(again), { a: '1', b: '2' }, `step ${failAt}`)
+    await again.write(tx => writeSetting(tx, 'c', '3'))
+    await again.close()
+    t.equal(await versionIn(join(directory, 'svc.db')), schemaVersion)
+    t.ok(existsSync(join(directory, `svc.db.schema-${schemaVersion - 1}`)), 'the old one is kept')
+    t.notOk(readdirSync(directory).some(name => name.endsWith('.tmp')))
+    if (store !== null) await store.close()
+  }
+  t.ok(failAt > 8, `${failAt} steps`)
+})
+
+t.test('a full disk refuses the upgrade, and leaves the old as it is', async t => {
+  const directory = t.testdir({})
+  await olderHome(directory)
+  const before = readFileSync(join(directory, 'svc.db'))
+  const disk = Object.assign(createFaultyDisk(realDisk), { failAt: 1, once: false, code: 'ENOSPC' })
+  await t.rejects(openStore({ directory, disk }))
+  t.ok(readFileSync(join(directory, 'svc.db')).equals(before))
+})

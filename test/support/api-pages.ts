@@ -1,0 +1,42 @@
+import { apiRoutes } from '../../lib/api/routes.js'
+import type { RunningServer } from '../../lib/main/serve.js'
+import type { Client } from './client.js'
+
+/** Pages that tell of the moment or of the machine, not of the data directory. */
+const passedOver = [
+  '/api/health', '/api/health/detail', '/api/settings/status', '/api/overview', '/api/storage', '/api/system/resources',
+  '/api/pm2/available', '/api/pm2/apps', '/api/fs/home', '/api/fs/list', '/api/migration/export', '/api/backup',
+  '/api/terminal/available', '/api/terminal/ws', '/api/log-sources/:sourceId/stream', '/api/log-sources/:sourceId/search'
+]
+const queries: Record<string, string> = {
+  '/api/logs': '?limit=500', '/api/audit': '?limit=500', '/api/search': '?q=a', '/api/logs/:deployId': '?timestamps=1',
+  '/api/logs/:deployId/output': '?timestamps=1', '/api/projects/:id/file': '?path=index.html',
+  '/api/projects/:id/download': '?path=index.html'
+}
+
+/** Every page of the API that can be got, with every id that there is: path → status and body. */
+export async function apiPages({ server, client }: { server: RunningServer; client: Client }): Promise<Record<string, unknown>> {
+  const ids = async (path: string): Promise<string[]> => ((await client.get(path)).body as Array<{ id: string }>).map(({ id }) => id)
+  const projects = await ids('/api/projects')
+  const deployments = await ids('/api/logs?limit=500')
+  const sources: string[] = []
+  for (const id of projects) {
+    const { items } = (await client.get(`/api/projects/${id}/log-sources`)).body as { items: Array<{ id: string }> }
+    sources.push(...items.map(({ id }) => id))
+  }
+  const idsOf = (route: string): string[] =>
+    route.includes(':sourceId') ? sources : /:deployId|^\/api\/deployments/.test(route) ? deployments : projects
+  const pages: Record<string, unknown> = {}
+  for (const { method, path: route } of apiRoutes(server.services.api)) {
+    if (method !== 'GET' || passedOver.includes(route)) continue
+    for (const id of route.includes(':') ? idsOf(route) : ['']) {
+      const against = route.endsWith('/changes') ? `?against=${deployments.at(-1)}` : ''
+      const path = route.replace(/:\w+/, id) + (queries[route] ?? against)
+      const { status, body, text } = await client.get(path)
+      pages[path] = { status, body: body ?? text }
+    }
+  }
+  const { totals } = (await client.get('/api/storage')).body
+  pages['/api/storage'] = { archives: totals.archives, logs: totals.logs }
+  return pages
+}

@@ -1,0 +1,21 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { schemaVersion } from '../../lib/store/schema.js'
+import { loadSqlite } from '../../lib/store/sqlite.js'
+
+/** Makes a svc.db one of the schema before the last: what the last step brought is taken away. */
+export async function olderDatabase(path: string): Promise<void> {
+  await change(path, `DROP TABLE telemetryReports; PRAGMA user_version = ${schemaVersion - 1}`)
+}
+
+/** Makes a svc.db one of a schema that is not known yet. */
+export async function newerDatabase(path: string): Promise<void> {
+  await change(path, `PRAGMA user_version = ${schemaVersion + 1}`)
+}
+
+async function change(path: string, sql: string): Promise<void> {
+  const sqlite = await loadSqlite()
+  const database = new sqlite.Database(readFileSync(path))
+  database.exec(sql)
+  writeFileSync(path, database.export())
+  database.close()
+}
