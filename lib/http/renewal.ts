@@ -19,6 +19,8 @@ export interface RenewalOptions {
   clock: Clock
   /** The files are other ones, and can be used. */
   onRenewed(certificate: Certificate): void
+  /** The one in use has expired; said once. */
+  onExpired(certificate: Certificate): void
   /** They cannot; `error` says why. */
   onBroken(error: unknown): void
 }
@@ -31,18 +33,26 @@ export interface Renewal {
 }
 
 /** Refuses as `readCertificate`. */
-export async function openRenewal({ files, clock, onRenewed, onBroken }: RenewalOptions): Promise<Renewal> {
+export async function openRenewal({ files, clock, onRenewed, onExpired, onBroken }: RenewalOptions): Promise<Renewal> {
   let settled = await stateOf(files)
   let suspected: string | undefined
   let lookedAtMs = -Infinity
   const certificate = await readCertificate(files, clock.now())
+  let inUse = certificate
+  let isExpired = false
 
   async function look(): Promise<Certificate | null> {
     const state = await stateOf(files)
+    if (!isExpired && clock.now() > Date.parse(inUse.expiresAt)) {
+      isExpired = true
+      onExpired(inUse)
+    }
     if (state === settled) return null
     try {
       const next = await readCertificate(files, clock.now())
       settled = state
+      inUse = next
+      isExpired = false
       onRenewed(next)
       return next
     } catch (error) {

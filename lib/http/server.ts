@@ -19,7 +19,6 @@ import { corsHeaders, failureReply, methodReply, preflightReply, refusalReply } 
 import type { ClientAddress, Reply, RequestFacts, Request, Route } from './route.js'
 import { createRouter } from './router.js'
 import { send, sendAtOnce } from './send.js'
-import { listenOnSocket } from './socket-file.js'
 import type { SocketPlace } from './socket-file.js'
 import { takeUpgrade } from './websocket/upgrade.js'
 
@@ -277,6 +276,7 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
         })
       }),
     async listenOnSocket(place) {
+      const { listenOnSocket } = await import('./socket-file.js')
       removeSocket = await listenOnSocket(server, place)
     },
     serve(other) {

@@ -6,8 +6,8 @@
  * another mode, and at no moment is the name free. Only a socket on which nobody listens is ever replaced.
  */
 import { randomBytes } from 'node:crypto'
-import { chmod, lstat, rename, stat, unlink } from 'node:fs/promises'
-import type { Stats } from 'node:fs'
+import { constants, type Stats } from 'node:fs'
+import { access, chmod, lstat, rename, stat, unlink } from 'node:fs/promises'
 import { connect } from 'node:net'
 import type { Server } from 'node:net'
 import { dirname, join } from 'node:path'
@@ -23,13 +23,22 @@ export interface SocketPlace {
 /** Bytes of a path without the NUL at its end: sun_path of sockaddr_un has 108 on Linux, 104 elsewhere. */
 export const maxPathBytes = process.platform === 'linux' ? 107 : 103
 
+/** Refuses what `listenOnSocket` would, and leaves nothing behind: before a start that should change nothing if it fails. */
+export async function checkSocketPath(path: string): Promise<void> {
+  checkLength(path, besides(path))
+  await checkFree(path)
+  await access(dirname(path), constants.W_OK | constants.X_OK).catch((error: NodeJS.ErrnoException) => {
+    throw refusalOf(error, path)
+  })
+}
+
 /**
  * Resolves with what removes the file again, as far as it still is the server's own. Refuses, with the field `--socket`:
  * 409 `address_in_use` where a server listens, 409 `path_taken` where a file lies that is no socket, 400
  * `invalid_address` for what cannot be a socket's path.
  */
 export async function listenOnSocket(server: Server, { path, mode }: SocketPlace): Promise<() => Promise<void>> {
-  const own = join(dirname(path), `.${randomBytes(3).toString('hex')}`)
+  const own = besides(path)
   checkLength(path, own)
   await checkFree(path)
   try {
@@ -43,6 +52,10 @@ export async function listenOnSocket(server: Server, { path, mode }: SocketPlace
     // libuv says EACCES for a directory that is not there.
     throw refusalOf(await stat(dirname(path)).then(() => error, missing => missing) as NodeJS.ErrnoException, path)
   }
+}
+
+function besides(path: string): string {
+  return join(dirname(path), `.${randomBytes(3).toString('hex')}`)
 }
 
 /** Fails as the system does. */

@@ -43,9 +43,13 @@ interface EntranceNeeds {
   report: { info(line: string): void; warn(line: string): void }
 }
 
-/** Reads the certificate, if there is to be one, and binds nothing. Refuses as `readCertificate`. */
+/**
+ * Looks whether it can be opened, and changes nothing: reads the certificate, if there is to be one. Refuses as
+ * `readCertificate` and `checkSocketPath`.
+ */
 export async function prepareEntrance(options: EntranceOptions, { base, clock, report }: EntranceNeeds): Promise<Entrance> {
   const { host = defaultHost, port = defaultPort, socket, tls } = options
+  if (socket !== undefined) await (await import('../http/socket-file.js')).checkSocketPath(socket.path)
   const security = tls === undefined ? null : await openTls(tls, { clock, report })
   return {
     secure: security === null ? {} : { secure: security.secure },
@@ -78,6 +82,8 @@ async function openTls(files: CertificateFiles, { clock, report }: Pick<Entrance
       report.info(`A new certificate is in use: ${describe(certificate)}`)
       for (const warning of certificate.warnings) report.warn(warning)
     },
+    onExpired: ({ expiresAt }) =>
+      report.warn(`The certificate "${files.cert}" expired on ${expiresAt.slice(0, 10)} and clients refuse it: renew it`),
     onBroken: error => report.warn(`The certificate of before stays in use: ${error instanceof Error ? error.message : error}`)
   })
   const secure: NonNullable<ServerOptions<string, unknown>['secure']> = options => createSecureServer(options, renewal)

@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, unlinkSync, w
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { systemClock } from '../../lib/base/clock.js'
+import type { Clock } from '../../lib/base/clock.js'
 import type { Certificate, CertificateFiles } from '../../lib/http/certificate.js'
 import { openRenewal } from '../../lib/http/renewal.js'
 import { makeCertificate } from '../support/certificates.js'
@@ -17,12 +18,13 @@ function write({ cert, key }: CertificateFiles, identity: Identity): void {
 }
 
 /** Connections keep coming until one finds what `isReached` waits for. */
-async function open(files: CertificateFiles) {
-  const told: { names: string[]; broken: string[] } = { names: [], broken: [] }
+async function open(files: CertificateFiles, clock: Clock = systemClock) {
+  const told = { names: [] as string[], expired: [] as string[], broken: [] as string[] }
   const renewal = await openRenewal({
     files,
-    clock: systemClock,
+    clock,
     onRenewed: ({ names }) => void told.names.push(...names),
+    onExpired: ({ names }) => void told.expired.push(...names),
     onBroken: error => void told.broken.push((error as Error).message)
   })
   const shown: Certificate[] = [renewal.certificate]
@@ -48,7 +50,7 @@ t.test('files that are written anew', async t => {
   t.equal(stage.shown(), 'first.test')
   write(files, second)
   await stage.until(() => stage.shown() === 'second.test')
-  t.same(stage.told, { names: ['second.test'], broken: [] })
+  t.same(stage.told, { names: ['second.test'], expired: [], broken: [] })
 })
 
 t.test('a renewal by certbot: links in live point to other files in archive', async t => {
@@ -112,6 +114,20 @@ t.test('a certificate that comes a moment before its key is no complaint', async
   writeFileSync(files.key, second.key)
   await stage.until(() => stage.shown() === 'second.test')
   t.same(stage.told.broken, [])
+})
+
+t.test('a certificate that expires while it is in use is complained about once, until it is renewed', async t => {
+  const directory = t.testdir({})
+  const files = { cert: join(directory, 'cert.pem'), key: join(directory, 'key.pem') }
+  const day = 24 * 60 * 60_000
+  write(files, makeCertificate({ names: ['short.test'], to: new Date(Date.now() + day) }))
+  let later = 0
+  const stage = await open(files, { now: () => Date.now() + later })
+  later = 2 * day
+  await stage.until(() => stage.told.expired.length > 0)
+  write(files, second)
+  await stage.until(() => stage.shown() === 'second.test')
+  t.same(stage.told, { names: ['second.test'], expired: ['short.test'], broken: [] })
 })
 
 t.test('what cannot be used at the start is refused', async t => {

@@ -12,7 +12,7 @@ import type { Test } from 'tap'
 import { createHttpServer } from '../../lib/http/server.js'
 import type { HttpServer } from '../../lib/http/server.js'
 import { json } from '../../lib/http/route.js'
-import { listenOnSocket, maxPathBytes } from '../../lib/http/socket-file.js'
+import { checkSocketPath, listenOnSocket, maxPathBytes } from '../../lib/http/socket-file.js'
 
 /** Short enough for a socket: those of tap are not always. */
 async function directoryOf(t: Test): Promise<string> {
@@ -105,7 +105,9 @@ t.test('a path that no socket can have', async t => {
     [join(directory, 'file/svc.sock'), /file" is no directory/]
   ]
   for (const [path, message] of cases) {
-    await t.rejects(start(t).listenOnSocket({ path, mode: 0o660 }), { code: 'invalid_address', field: '--socket', message })
+    const refused = { code: 'invalid_address', field: '--socket', message }
+    await t.rejects(start(t).listenOnSocket({ path, mode: 0o660 }), refused)
+    await t.rejects(checkSocketPath(path), refused, 'and before anything is bound')
   }
 })
 

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { chmodSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../../lib/base/clock.js'
 import { prepareEntrance } from '../../lib/main/entrance.js'
@@ -23,9 +24,12 @@ t.test('addresses as people write them, and what is to be said of them', async t
   t.match(await open({}), { url: 'http://127.0.0.1:5431', asked: [{ host: '127.0.0.1', port: 5431 }], warnings: [], isSecure: false })
   t.match(await open({ host: '::1', port: 80 }, '/a'), { url: 'http://[::1]:80/a', warnings: [] })
   t.match(await open({ host: '0.0.0.0' }), { warnings: [/0\.0\.0\.0 can be reached from other machines/, /--tls-cert and --tls-key, or 127/] })
-  const socket = { path: '/run/svc.sock', mode: 0o660 }
-  t.match(await open({ socket }), { url: 'unix:/run/svc.sock', infos: [], warnings: [], asked: [socket] })
-  t.match(await open({ socket }, '/a'), { url: 'unix:/run/svc.sock', infos: ['Everything is below /a/'] })
+  const path = join(tmpdir(), 'svc-entrance.sock')
+  const socket = { path, mode: 0o660 }
+  t.match(await open({ socket }), { url: `unix:${path}`, infos: [], warnings: [], asked: [socket] })
+  t.match(await open({ socket }, '/a'), { url: `unix:${path}`, infos: ['Everything is below /a/'] })
+  const nowhere = { path: join(tmpdir(), 'svc-none/svc.sock'), mode: 0o660 }
+  await t.rejects(prepareEntrance({ socket: nowhere }, { base: '', clock: systemClock, report }), { code: 'invalid_address' }, 'before it is opened')
 })
 
 t.test('with a certificate', async t => {

@@ -3,9 +3,11 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { connect as connectHttp2 } from 'node:http2'
 import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2'
 import { request } from 'node:https'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Writable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
 import type { Project } from '../../lib/model/project.js'
@@ -181,29 +183,47 @@ const megabyte = 1024 * 1024
 const sentFirst = 24 * megabyte
 const mustArrive = 16 * megabyte
 
-async function upload(t: Test, { url, ca, home, project, proxy }: Stage): Promise<void> {
-  const rest = 1000
-  const head = '--b\r\nContent-Disposition: form-data; name="projectId"\r\n\r\n' +
-    `${project.id}\r\n--b\r\nContent-Disposition: form-data; name="file"; filename="a.zip"\r\n\r\n`
-  const tail = '\r\n--b--\r\n'
-  const sending = request(`${url}/api/deploy/upload`, {
-    method: 'POST', ca, agent: false,
-    headers: { authorization: `Bearer ${project.token}`, 'content-type': 'multipart/form-data; boundary=b', 'content-length': head.length + sentFirst + rest + tail.length }
-  })
-  const answered = once(sending, 'response') as Promise<[IncomingMessage]>
-  sending.write(head)
-  sending.write(Buffer.alloc(sentFirst))
-  const tmp = join(home, 'tmp')
-  const arrived = (): number => Math.max(0, ...readdirSync(tmp).map(name => statSync(join(tmp, name), { throwIfNoEntry: false })?.size ?? 0))
-  while (arrived() < mustArrive) await sleep(20)
-  t.ok(arrived() < sentFirst + rest, 'the rest has not been sent yet')
-  if (proxy.spool !== null) t.same(readdirSync(proxy.spool), [], 'and nothing lies at the proxy')
-  sending.end(Buffer.concat([Buffer.alloc(rest), Buffer.from(tail)]))
-  const [reply] = await answered
-  t.equal(reply.statusCode, 200)
-  let text = ''
-  for await (const chunk of reply) text += chunk
-  t.match(text, /"status":"failed"/, 'zeros are no zip')
+async function upload(t: Test, stage: Stage): Promise<void> {
+  for (const open of [openUpload1, openUpload2]) {
+    const { home, project, proxy } = stage
+    const head = '--b\r\nContent-Disposition: form-data; name="projectId"\r\n\r\n' +
+      `${project.id}\r\n--b\r\nContent-Disposition: form-data; name="file"; filename="a.zip"\r\n\r\n`
+    const rest = Buffer.concat([Buffer.alloc(1000), Buffer.from('\r\n--b--\r\n')])
+    const headers = {
+      authorization: `Bearer ${project.token}`,
+      'content-type': 'multipart/form-data; boundary=b',
+      'content-length': head.length + sentFirst + rest.length
+    }
+    const { sending, answer } = await open(t, stage, headers)
+    sending.write(head)
+    sending.write(Buffer.alloc(sentFirst))
+    const tmp = join(home, 'tmp')
+    const arrived = (): number => Math.max(0, ...readdirSync(tmp).map(name => statSync(join(tmp, name), { throwIfNoEntry: false })?.size ?? 0))
+    while (arrived() < mustArrive) await sleep(20)
+    t.ok(arrived() <= sentFirst, 'the rest has not been sent yet')
+    if (proxy.spool !== null) t.same(readdirSync(proxy.spool), [], 'and nothing lies at the proxy')
+    sending.end(rest)
+    t.match(await answer, /"status":"failed"/, `zeros are no zip (${open.name})`)
+  }
+}
+
+interface Upload {
+  sending: Writable
+  answer: Promise<string>
+}
+
+/** As svc push sends it. */
+async function openUpload1(_t: Test, { url, ca }: Stage, headers: OutgoingHttpHeaders): Promise<Upload> {
+  const sending = request(`${url}/api/deploy/upload`, { method: 'POST', ca, agent: false, headers })
+  const answer = once(sending, 'response').then(([reply]) => text(reply as IncomingMessage))
+  return { sending, answer }
+}
+
+/** As browsers do. */
+async function openUpload2(t: Test, stage: Stage, headers: OutgoingHttpHeaders): Promise<Upload> {
+  const session = await openHttp2(t, stage)
+  const sending = session.request({ ':method': 'POST', ':path': `${stage.base}/api/deploy/upload`, ...headers })
+  return { sending, answer: text(sending) }
 }
 
 async function addresses(t: Test, { url, ca, client }: Stage): Promise<void> {
