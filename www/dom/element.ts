@@ -1,4 +1,3 @@
-import { adopt } from './css.js'
 import { render } from './html.js'
 import type { Template } from './html.js'
 
@@ -64,4 +63,20 @@ export abstract class SvcElement extends HTMLElement {
   attributeChangedCallback(_name: string, before: string | null, now: string | null): void {
     if (before !== now) this.update()
   }
+}
+
+const sheets = new Map<string, CSSStyleSheet>()
+
+/** A sheet's text, tagged so that editors colour it. Values come from the tokens, never from outside. */
+export function css(strings: TemplateStringsArray): string {
+  return strings.join('')
+}
+
+/** Adds the text to the document as a constructed sheet, once however many elements ask. */
+export function adopt(text: string): void {
+  if (sheets.has(text)) return
+  const sheet = new CSSStyleSheet()
+  sheet.replaceSync(text)
+  sheets.set(text, sheet)
+  document.adoptedStyleSheets.push(sheet)
 }

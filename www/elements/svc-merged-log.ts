@@ -1,13 +1,11 @@
 import type { LogSource } from '../../lib/model/log-source.js'
 import type { LogCalls } from '../server/log-calls.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
-import { html } from '../dom/html.js'
+import { css, SvcElement } from '../dom/element.js'
+import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import type { Connection } from '../state/connection.js'
+import type { Connection } from '../server/client.js'
 import { LogFile } from '../state/log-file.js'
 import { MergedLog } from '../state/merged-log.js'
-import { icon } from './icon.js'
 import { t } from '../words/t.js'
 
 /** More than a file that is shown alone: all of what is merged is held until it is given up. */

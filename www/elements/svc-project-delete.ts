@@ -1,7 +1,6 @@
 import type { Project } from '../../lib/model/project.js'
 import type { Calls } from '../server/calls.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
+import { css, SvcElement } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { t } from '../words/t.js'

@@ -1,6 +1,5 @@
 import type { TerminalAvailability, TerminalErrorReason, TerminalInput, TerminalMessage } from '../../lib/model/terminal.js'
-import { pauseMs } from '../state/connection.js'
-import { Refused } from './client.js'
+import { pauseMs, Refused } from './client.js'
 import type { Client } from './client.js'
 
 /*
