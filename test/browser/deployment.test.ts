@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import t from 'tap'
 import { openStore } from '../../lib/store/database.js'
-import { insertDeployment } from '../../lib/store/tables/deployments.js'
 import { startCutProxy } from '../support/cut-proxy.js'
+import { insertDeployments } from '../support/many-deployments.js'
 import { startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
@@ -204,19 +204,7 @@ t.test('ten thousand deployments scroll, filtered by their address; one that end
   const other = await stage.createProject('billing', { postDeployScript: 'exit 1' })
   await stage.server.stop({ wait: true })
   const store = await openStore(stage.home)
-  const base = Date.parse('2026-01-01T00:00:00Z')
-  for (let from = 0; from < 10_000; from += 1000) {
-    await store.write(tx => {
-      for (let index = from; index < from + 1000; index++) {
-        insertDeployment(tx, {
-          id: `dep_${String(index).padStart(16, 'a')}`, projectId: project.id, projectName: 'storefront', status: index % 9 === 0 ? 'failed' : 'success',
-          triggerSource: 'cli', startTime: new Date(base + index * 60_000).toISOString(), endTime: new Date(base + index * 60_000 + 5000).toISOString(),
-          duration: '5s', rollbackOf: null, message: `change ${index}`, env: 'production', hasArtifact: false, archiveBytes: 1000, archiveSha256: null,
-          fileCount: 3, errorMessage: null, actorIp: '10.0.0.1', steps: [], scripts: []
-        })
-      }
-    })
-  }
+  await insertDeployments(store, { count: 10_000, projectId: project.id, projectName: 'storefront' })
   await store.close()
   await stage.restart()
   const { page, watch, context } = await open(stage, 'deployments')

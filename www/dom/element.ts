@@ -50,20 +50,25 @@ export abstract class SvcElement extends HTMLElement {
   }
 
   connectedCallback(): void {
-    this.#life = new AbortController()
+    this.#life = undefined
     adopt((this.constructor as typeof SvcElement).sheet)
     this.connected()
     this.update()
   }
 
   disconnectedCallback(): void {
-    this.#life?.abort()
+    // Most of the small ones never asked for a signal; who asks now is told that it is over.
+    if (this.#life === undefined) this.#life = over
+    else this.#life.abort()
   }
 
   attributeChangedCallback(_name: string, before: string | null, now: string | null): void {
     if (before !== now) this.update()
   }
 }
+
+const over = new AbortController()
+over.abort()
 
 const sheets = new Map<string, CSSStyleSheet>()
 
