@@ -66,6 +66,8 @@ export function logSourceHandlers({ sources, viewer }: LogSourcesNeeds) {
   return {
     list: request => json({ items: sources.list(param(request, 'id')) }),
 
+    listAll: () => json({ items: sources.listAll() }),
+
     create: async request => {
       const { items } = readFields(await request.json(), newFields)
       return json({ success: true, items: await sources.create(param(request, 'id'), items, request.actor) })

@@ -12,7 +12,7 @@ import { SvcLog } from './svc-log.js'
 import type { LogViewEvent } from './svc-log.js'
 import { SvcLogRail } from './svc-log-rail.js'
 import type { RailEvent } from './svc-log-rail.js'
-import { SvcLogSearch } from './svc-log-search.js'
+import { focusSearch, pressForSearch, SvcLogSearch } from './svc-log-search.js'
 import type { LogHitEvent, LogSoughtEvent } from './svc-log-search.js'
 import { NoticeEvent } from './svc-notices.js'
 import { errorWords, sizeWords } from './words.js'
@@ -234,27 +234,12 @@ export class SvcLogFile extends SvcElement {
       this.querySelector<HTMLElement>('svc-log .scroll')?.focus({ preventScroll: true })
       return
     }
-    this.#focusSearch()
-  }
-
-  /** The search is on the page after two renderings: this element's, then its own. */
-  #focusSearch(): void {
-    setTimeout(() => this.querySelector<HTMLElement>('svc-log-search input[type=search]')?.focus())
+    focusSearch(this)
   }
 
   #key(event: KeyboardEvent): void {
-    const target = event.target as HTMLElement
-    if (event.ctrlKey || event.metaKey || event.altKey || target.closest('input, textarea, select') !== null) return
-    const search = this.querySelector('svc-log-search') as SvcLogSearch | null
-    if (event.key === '/' && !this.hasAttribute('plain')) {
-      if (this.#isSearching) this.#focusSearch()
-      else this.#switchSearch()
-    } else if ((event.key === 'n' || event.key === 'N') && search !== null) {
-      search.step(event.key === 'n' ? 1 : -1)
-    } else {
-      return
-    }
-    event.preventDefault()
+    if (event.key === '/' && this.hasAttribute('plain')) return
+    pressForSearch(event, this, () => (this.#isSearching ? focusSearch(this) : this.#switchSearch()))
   }
 
   async #download(): Promise<void> {

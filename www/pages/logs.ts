@@ -19,8 +19,6 @@ interface Group {
   sources: readonly LogSource[]
 }
 
-/** Asked for at the same time: each project has a list of its own. */
-const lanes = 6
 const mostSide = 4
 const mostMerged = 6
 
@@ -90,15 +88,8 @@ export class LogsPage extends Page {
   }
 
   async #load(signal: AbortSignal): Promise<Group[]> {
-    const projects = await this.context.calls.projects(signal)
-    const groups: Group[] = projects.map(project => ({ project, sources: [] }))
-    const waiting = [...groups]
-    const work = async (): Promise<void> => {
-      for (let group = waiting.shift(); group !== undefined; group = waiting.shift()) {
-        group.sources = await this.#calls.sources(group.project.id, signal)
-      }
-    }
-    await Promise.all(Array.from({ length: lanes }, work))
+    const [projects, sources] = await Promise.all([this.context.calls.projects(signal), this.#calls.allSources(signal)])
+    const groups = projects.map(project => ({ project, sources: sources.filter(({ projectId }) => projectId === project.id) }))
     return groups.filter(({ sources }) => sources.length > 0)
   }
 
