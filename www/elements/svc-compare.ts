@@ -111,7 +111,10 @@ export class SvcCompare extends SvcElement {
 
   protected override view(): Template {
     const other = this.#other
+    // One that never went well has only others that failed to stand beside.
+    const isWithGood = this.#against === null && other?.status === 'success' && this.#deployment.status === 'failed'
     return html`
+      <div class="section-head"><h2>${isWithGood ? t('Against the last good one') : t('Comparison')}</h2></div>
       ${this.#others === null ? null : this.#choice(this.#others)}
       ${errorLine(this.#problem)}
       ${other === null

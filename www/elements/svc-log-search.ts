@@ -211,6 +211,8 @@ export class SvcLogSearch extends SvcElement {
     const at = this.#search?.hits.indexOf(hit) ?? 0
     this.#shown = Math.max(this.#shown, at + 1)
     this.update()
+    // Once it is marked: keys go on beyond what is seen.
+    setTimeout(() => this.querySelector('[aria-current=true]')?.scrollIntoView({ block: 'nearest' }))
     this.dispatchEvent(new LogHitEvent(hit))
   }
 

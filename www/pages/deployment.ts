@@ -229,10 +229,8 @@ export class DeploymentPage extends Page {
   }
 
   #compare(deployment: Deployment, against: string): Template {
-    const heading = deployment.status === 'failed' && against === '' ? t('Against the last good one') : t('Comparison')
     return html`
       <section class="section">
-        <div class="section-head"><h2>${heading}</h2></div>
         <svc-compare .deployment="${deployment}" .calls="${this.context.calls}" .against="${against === '' ? null : against}"
           @against="${(event: Event) => this.#compareWith((event as Event & { deployId: string }).deployId)}"></svc-compare>
       </section>`
