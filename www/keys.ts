@@ -1,4 +1,4 @@
-import { rooms } from './rooms.js'
+import { rooms } from './router.js'
 
 /** What a key asks of the frame. */
 export type Wish = { kind: 'palette' } | { kind: 'help' } | { kind: 'go'; address: string } | { kind: 'search' }

@@ -3,7 +3,7 @@ import { NoticeEvent } from './elements/svc-notices.js'
 import { errorWords } from './elements/words.js'
 import { createKeys } from './keys.js'
 import type { PageContext } from './pages/page.js'
-import type { Preferences } from './state/preferences.js'
+import type { Preferences } from './state/session.js'
 
 export interface OverlayNeeds {
   app: SvcApp

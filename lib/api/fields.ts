@@ -105,6 +105,14 @@ export function queryLimit(
   return Math.min(Number(given), max)
 }
 
+/** A byte offset; absent or empty: undefined. */
+export function queryOffset(query: URLSearchParams, field: string): number | undefined {
+  const given = query.get(field)
+  if (given === null || given === '') return undefined
+  if (/^\d{1,15}$/.test(given)) return Number(given)
+  throw invalid(field, `"${field}" is "${given}": a byte offset is needed, a whole number from 0`)
+}
+
 /** A query parameter that names one of `values`; absent or empty: undefined. */
 export function queryChoice<T extends string>(
   query: URLSearchParams,

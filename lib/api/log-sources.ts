@@ -19,6 +19,7 @@ import {
   optional,
   queryChoice,
   queryLimit,
+  queryOffset,
   readFields,
   switchText,
   text
@@ -64,6 +65,8 @@ export function logSourceHandlers({ sources, viewer }: LogSourcesNeeds) {
 
   return {
     list: request => json({ items: sources.list(param(request, 'id')) }),
+
+    listAll: () => json({ items: sources.listAll() }),
 
     create: async request => {
       const { items } = readFields(await request.json(), newFields)
@@ -170,12 +173,4 @@ function searchQuery({ query }: ApiRequest): SearchQuery {
 /** As `queryLimit`, from 0. */
 function queryCount(query: URLSearchParams, field: string, limits: { fallback: number; max: number }): number {
   return /^0+$/.test(query.get(field) ?? '') ? 0 : queryLimit(query, field, limits)
-}
-
-/** A byte offset; absent or empty: undefined. */
-function queryOffset(query: URLSearchParams, field: string): number | undefined {
-  const given = query.get(field)
-  if (given === null || given === '') return undefined
-  if (/^\d{1,15}$/.test(given)) return Number(given)
-  throw invalid(field, `"${field}" is "${given}": a byte offset is needed, a whole number from 0`)
 }

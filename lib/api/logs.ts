@@ -3,11 +3,14 @@ import { json } from '../http/route.js'
 import type { Reply } from '../http/route.js'
 import { eventStream } from '../http/sse.js'
 import type { DeploymentRow, DeploymentStatus } from '../model/deployment.js'
-import { queryChoice, queryLimit, queryText, switchText } from './fields.js'
+import { queryChoice, queryLimit, queryOffset, queryText, switchText } from './fields.js'
 import type { Records } from './records.js'
 import { checkOwn } from './records.js'
 import type { ApiRequest, Handler } from './route.js'
 import { param } from './route.js'
+
+const windowBytes = 256 * 1024
+const maxWindowBytes = 1024 * 1024
 
 const statuses: readonly DeploymentStatus[] = ['queued', 'running', 'success', 'failed']
 
@@ -18,7 +21,7 @@ export interface LogQuery {
 
 export interface LogsNeeds {
   records: Records
-  deployer: Pick<Deployer, 'follow' | 'outputStream'>
+  deployer: Pick<Deployer, 'follow' | 'outputStream' | 'outputWindow'>
   deployments: {
     list(query: LogQuery & { limit: number; before?: string | undefined }): DeploymentRow[]
     count(query: LogQuery): number
@@ -41,7 +44,8 @@ export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
 
     get: async request => {
       const row = records.find(request, param(request, 'deployId'))
-      return json(await records.complete(row, { timestamps: wantsTimes(request) }))
+      const isShort = queryChoice(request.query, 'output', ['end', 'whole'] as const) === 'end'
+      return json(await (isShort ? records.listed(row) : records.complete(row, { timestamps: wantsTimes(request) })))
     },
 
     stream: request => {
@@ -49,12 +53,31 @@ export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
       return streamOf(id, lastEventId(request))
     },
 
-    output: request => {
+    output: async request => {
       const { id } = records.find(request, param(request, 'deployId'))
+      if (['from', 'before', 'bytes'].some(name => request.query.has(name))) return await windowOf(id, request)
       const output = deployer.outputStream(id, { timestamps: wantsTimes(request) })
       return textReply(output, `${id}.log`)
     }
   } satisfies Record<string, Handler>
+
+  /** A part of the output; its place, in bytes of what is stored, is in the head. */
+  async function windowOf(deployId: string, request: ApiRequest): Promise<Reply> {
+    const { query } = request
+    const { text, from, to } = await deployer.outputWindow(deployId, {
+      timestamps: wantsTimes(request),
+      from: queryOffset(query, 'from'),
+      before: queryOffset(query, 'before'),
+      maxBytes: queryLimit(query, 'bytes', { fallback: windowBytes, max: maxWindowBytes })
+    })
+    const headers = {
+      'content-type': 'text/plain; charset=utf-8',
+      'cache-control': 'no-store',
+      'x-svc-output-from': String(from),
+      'x-svc-output-to': String(to)
+    }
+    return { kind: 'bytes', status: 200, headers, body: text }
+  }
 
   function streamOf(deployId: string, from: number): Reply {
     return eventStream(async (events, signal) => {

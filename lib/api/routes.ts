@@ -125,6 +125,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
 
     row('GET', '/api/projects/:id/log-sources', 'admin', logSources.list),
     row('POST', '/api/projects/:id/log-sources', 'admin', logSources.create),
+    row('GET', '/api/log-sources', 'admin', logSources.listAll),
     row('POST', '/api/log-sources/bulk', 'admin', logSources.bulk),
     row('PATCH', '/api/log-sources/:sourceId', 'admin', logSources.update),
     row('DELETE', '/api/log-sources/:sourceId', 'admin', logSources.remove),

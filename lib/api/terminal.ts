@@ -23,6 +23,7 @@ interface Needs {
 const tokenProtocol = 'svc-admin-token'
 /** 1003: "a type of data it cannot accept" (RFC 6455 §7.4.1). */
 const unsupportedData = 1003
+const goingAway = 1001
 
 /** The terminal (decisions §6): `GET /api/terminal/ws` becomes a WebSocket that speaks `model/terminal.ts`. */
 export function terminalHandlers({ terminals, projects, allowList }: Needs) {
@@ -91,6 +92,7 @@ async function converse(
     if (input.type === 'invalid') void client.send({ type: 'error', reason: 'invalid_message', message: input.sentence })
     else session.take(input)
   }
-  const { how } = await connection.closed
-  session.detach(how === 'peer' ? 'closed' : 'broken')
+  const closed = await connection.closed
+  // A page that is loaded again, or left, says 1001 (RFC 6455 §7.4.1): whether somebody comes back is not known yet.
+  session.detach(closed.how === 'peer' && closed.code !== goingAway ? 'closed' : 'broken')
 }

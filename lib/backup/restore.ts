@@ -1,4 +1,5 @@
-import { chown, lstat, mkdir, open, readdir, realpath, rm, rmdir, statfs, symlink, utimes } from 'node:fs/promises'
+// Also as a whole: a name that this Node does not have would keep the module from being loaded.
+import fs, { chown, lstat, mkdir, open, readdir, realpath, rm, rmdir, symlink, utimes } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { formatBytes } from '../base/size.js'
 import { Refusal } from '../base/refusal.js'
@@ -114,7 +115,7 @@ async function giveTo(directory: string, paths: readonly string[]): Promise<void
 }
 
 async function refuseFull(directory: string, bytes: number): Promise<void> {
-  const disk = await statfs(directory).catch(() => null) // Node 18.15; before, the writing says it
+  const disk = await (async () => fs.statfs(directory))().catch(() => null) // Node 18.15; before, the writing says it
   if (disk === null || disk.bavail * disk.bsize >= bytes) return
   throw noSpace(directory, `${formatBytes(bytes)} are needed, and ${formatBytes(disk.bavail * disk.bsize)} are free`)
 }

@@ -1,4 +1,5 @@
-import { statfs } from 'node:fs/promises'
+// As a whole: a name that this Node does not have would keep the module from being loaded.
+import fs from 'node:fs/promises'
 import { Refusal } from '../base/refusal.js'
 import type { Environment, Home } from './home.js'
 
@@ -43,5 +44,5 @@ export async function refuseNetworkHome(
 }
 
 async function typeOfFileSystem(path: string): Promise<number> {
-  return Number((await statfs(path)).type)
+  return Number((await fs.statfs(path)).type)
 }

@@ -24,7 +24,8 @@ import { createRestore, type RestoreRequest } from './restore.js'
 import { createRunner } from './run.js'
 import { refuseClientScripts } from './scripts.js'
 import { findStaleFiles } from './stale-files.js'
-import { readTail, readText } from './stored-output.js'
+import { readTail, readText, readWindow } from './stored-output.js'
+import type { OutputWindow, WantedWindow } from './stored-output.js'
 
 /** An upload that arrived whole and waits in `tmp/`. Whoever gives it to `deploy` has given it away. */
 export interface Received {
@@ -104,6 +105,8 @@ export interface Deployer {
   ): Promise<{ text: string; truncated: boolean }>
   /** The whole output, as it stands now. */
   outputStream(deployId: string, options?: { timestamps?: boolean }): Readable
+  /** A part of the output: whole lines, and where they stand. */
+  outputWindow(deployId: string, wanted: WantedWindow): Promise<OutputWindow>
   /** Whether one is queued or running. Exact inside a transaction of the store too. */
   hasRunning(projectId: string): boolean
   /** Removes archive, output and manifest of deployments whose records are gone. */
@@ -203,6 +206,10 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     outputStream(deployId, { timestamps = false } = {}) {
       requireRow(deployId)
       return Readable.from(readText(files.output(deployId), { timestamps }), { objectMode: false })
+    },
+    async outputWindow(deployId, wanted) {
+      requireRow(deployId)
+      return readWindow(files.output(deployId), wanted)
     },
     hasRunning: projectId => live.hasRunning(projectId),
     async removeFilesOf(deployIds) {

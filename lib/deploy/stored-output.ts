@@ -73,6 +73,70 @@ export async function* readText(path: string, { timestamps = false } = {}): Asyn
   for await (const { bytes } of readBlocks(path)) yield timestamps ? bytes : withoutTimes(bytes)
 }
 
+/** Which lines: those from an offset on, those before one, or the last. */
+export interface WantedWindow {
+  from?: number | undefined
+  before?: number | undefined
+  /** Of what is stored. */
+  maxBytes: number
+  timestamps?: boolean
+}
+
+/** A part of the text, and where its lines stand in what is stored. */
+export interface OutputWindow {
+  text: Buffer
+  from: number
+  to: number
+}
+
+/** Whole lines. An offset within a line means its start; a line longer than the window comes alone. No file: nothing. */
+export async function readWindow(path: string, wanted: WantedWindow): Promise<OutputWindow> {
+  const handle = await openIfThere(path)
+  if (handle === null) return { text: Buffer.alloc(0), from: 0, to: 0 }
+  try {
+    const { from, before, maxBytes, timestamps = false } = wanted
+    const { size } = await handle.stat()
+    const { bytes, offset } = from === undefined
+      ? await readBefore(handle, await lineStart(handle, Math.min(before ?? size, size)), maxBytes)
+      : await readForward(handle, await lineStart(handle, Math.min(from, size)), maxBytes)
+    return { text: timestamps ? bytes : withoutTimes(bytes), from: offset, to: offset + bytes.length }
+  } finally {
+    await handle.close()
+  }
+}
+
+/** The lines that end at `end`, as far as they fit. */
+async function readBefore(handle: FileHandle, end: number, maxBytes: number): Promise<StoredBlock> {
+  const start = await lineStart(handle, Math.max(0, end - maxBytes))
+  const bytes = await readAt(handle, start, end - start)
+  const next = bytes.length <= maxBytes ? 0 : bytes.indexOf(newline) + 1
+  return next === bytes.length ? { bytes, offset: start } : { bytes: bytes.subarray(next), offset: start + next }
+}
+
+/** The lines that begin at `offset`, as far as they fit. */
+async function readForward(handle: FileHandle, offset: number, maxBytes: number): Promise<StoredBlock> {
+  let bytes = await readAt(handle, offset, maxBytes)
+  for (;;) {
+    const end = bytes.lastIndexOf(newline) + 1
+    if (end > 0) return { bytes: bytes.subarray(0, end), offset }
+    const more = await readAt(handle, offset + bytes.length, blockBytes)
+    if (more.length === 0) return { bytes: more, offset }
+    const next = more.indexOf(newline) + 1
+    bytes = Buffer.concat([bytes, next === 0 ? more : more.subarray(0, next)])
+  }
+}
+
+/** Where the line begins that this byte is of. */
+async function lineStart(handle: FileHandle, offset: number): Promise<number> {
+  for (let end = offset; end > 0; ) {
+    const start = Math.max(0, end - blockBytes)
+    const found = (await readAt(handle, start, end - start)).lastIndexOf(newline)
+    if (found !== -1) return start + found + 1
+    end = start
+  }
+  return 0
+}
+
 /** The last `maxBytes` of the text, beginning with a whole line where one fits; `truncated`: there was more. */
 export async function readTail(
   path: string,

@@ -34,10 +34,12 @@ const policyHeaders: Headers = {
     "font-src 'self'", "form-action 'self'", "base-uri 'self'", "frame-ancestors 'none'"
   ].join('; '),
   'referrer-policy': 'no-referrer',
-  'cross-origin-opener-policy': 'same-origin',
-  // Names do not change with content, so every use is checked; the answer is mostly a 304.
-  'cache-control': 'no-cache'
+  'cross-origin-opener-policy': 'same-origin'
 }
+// Names do not change with content, so every use is checked; the answer is mostly a 304.
+const checkedHeaders: Headers = { 'cache-control': 'no-cache' }
+/** What is no document obeys the policy of the page that uses it. Its own copy would be a sixth of a first visit. */
+const belongsToPage = /^text\/(javascript|css)\b/
 
 type Coding = 'br' | 'gzip' | 'identity'
 
@@ -61,7 +63,7 @@ export function createStatic(directory: string, { base, publicUrl = null, except
     const path = join(directory, name)
     const found = await stat(path).catch(() => undefined)
     if (found === undefined || !found.isFile()) return undefined
-    if (found.size > maxCachedBytes) return { kind: 'file', path, headers: policyHeaders }
+    if (found.size > maxCachedBytes) return { kind: 'file', path, headers: { ...policyHeaders, ...checkedHeaders } }
     const asset = await cache.find(path, found, bytes => (name === 'index.html' ? withAddresses(bytes, { base, publicUrl }) : bytes))
     return await assetReply(asset, cache, request)
   }
@@ -94,7 +96,10 @@ async function assetReply(asset: Asset, cache: Cache, { headers }: Pick<Request,
   const coding = isCompressible(asset.type) && asset.size >= minCompressBytes ? chooseCoding(headers['accept-encoding']) : 'identity'
   const body = await cache.encode(asset, coding)
   const etag = coding === 'identity' ? `"${asset.tag}"` : `"${asset.tag}-${coding}"`
-  const all: Headers = { ...policyHeaders, ...cachedFor(asset), 'content-type': asset.type, etag, vary: 'accept-encoding', 'accept-ranges': 'bytes' }
+  const all: Headers = {
+    ...(belongsToPage.test(asset.type) ? {} : policyHeaders), ...cachedFor(asset), 'content-type': asset.type, etag,
+    vary: 'accept-encoding', 'accept-ranges': 'bytes'
+  }
   if (coding !== 'identity') all['content-encoding'] = coding
   const wanted = wantedPart(headers, { etag, modifiedMs: asset.mtimeMs, bytes: body.length })
   switch (wanted.outcome) {
@@ -112,7 +117,7 @@ async function assetReply(asset: Asset, cache: Cache, { headers }: Pick<Request,
 
 /** Pictures are used again and again within one page, and a browser would ask again each time. */
 function cachedFor({ type }: Asset): Headers {
-  return type.startsWith('image/') ? { 'cache-control': 'max-age=300' } : {}
+  return type.startsWith('image/') ? { 'cache-control': 'max-age=300' } : checkedHeaders
 }
 
 /** RFC 9110 §12.5.3, as far as it matters here: the best of what is accepted, `q=0` being a refusal. */
@@ -165,7 +170,19 @@ function createCache(): Cache {
 }
 
 const compress: Record<Coding, (bytes: Buffer) => Promise<Buffer>> = {
-  br: bytes => promisify(brotliCompress)(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }),
+  br: bytes => promisify(brotliCompress)(bytes, { params: brotliParams(bytes.length) }),
   gzip: bytes => promisify(gzip)(bytes, { level: 9 }),
   identity: async bytes => bytes
+}
+
+/**
+ * A window as large as the file. With the default of 4 MiB the tables that belong to it are cleared for each of the
+ * small files of a panel: 100 ms of the first visit after a start instead of 15.
+ */
+function brotliParams(bytes: number): Record<number, number> {
+  const windowBits = Math.ceil(Math.log2(bytes + 16))
+  return {
+    [constants.BROTLI_PARAM_QUALITY]: 9,
+    [constants.BROTLI_PARAM_LGWIN]: Math.min(Math.max(windowBits, constants.BROTLI_MIN_WINDOW_BITS), constants.BROTLI_DEFAULT_WINDOW)
+  }
 }

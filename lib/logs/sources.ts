@@ -9,6 +9,7 @@ import {
   deleteLogSource,
   findLogSource,
   insertLogSource,
+  listAllLogSources,
   listLogSources,
   updateLogSource
 } from '../store/tables/log-sources.js'
@@ -32,6 +33,8 @@ export interface LogSourceFields {
 export interface LogSources {
   /** By sortOrder, then as added. Refuses: 404. */
   list(projectId: string): LogSource[]
+  /** Of all projects, each project's in its order. */
+  listAll(): LogSource[]
   /** Refuses: 404. */
   get(id: string): LogSource
   /**
@@ -85,6 +88,8 @@ export function createLogSources({ store, clock, ids, audit, openLog, checkProje
       checkProject(projectId)
       return listLogSources(store, projectId)
     },
+
+    listAll: () => listAllLogSources(store),
 
     async create(projectId, items, actor) {
       checkProject(projectId)

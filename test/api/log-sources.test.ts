@@ -35,6 +35,7 @@ t.test('log sources', async t => {
       ]
     })
     t.same((await client.get(address)).body, { items: body.items })
+    t.same((await client.get('/api/log-sources')).body, { items: body.items }, 'of all projects')
   })
 
   t.test('a batch is taken whole or not at all, and the item at fault is named', async t => {

@@ -100,6 +100,31 @@ t.test('records', async t => {
     t.match(downloaded.headers['content-disposition'], `${first}.log`)
   })
 
+  t.test('/output in parts: the end, what is before it, what comes after', async t => {
+    const whole = (await client.get(`/api/logs/${long}/output`)).text
+    const windowOf = async (query: string) => {
+      const { status, text, headers } = await client.get(`/api/logs/${long}/output?${query}`)
+      return { status, text, from: Number(headers['x-svc-output-from']), to: Number(headers['x-svc-output-to']) }
+    }
+    const end = await windowOf('bytes=100000')
+    t.equal(end.status, 200)
+    t.ok(end.text.length > 50_000 && whole.endsWith(end.text))
+    const before = await windowOf(`before=${end.from}&bytes=100000`)
+    t.equal(before.to, end.from)
+    t.ok(whole.endsWith(before.text + end.text))
+    t.same(await windowOf(`from=${before.from}&bytes=${before.to - before.from}`), before)
+    t.match((await windowOf(`from=${before.from}&timestamps=1`)).text, /^\d{4}-\d\d-\d\dT[\d:.]+Z /)
+    t.match(await windowOf(`from=${end.to}`), { text: '', from: end.to, to: end.to })
+    for (const query of ['from=-1', 'before=x', 'bytes=0']) t.equal((await windowOf(query)).status, 400, query)
+  })
+
+  t.test('output=end: the record with as little of its output as the list has', async t => {
+    const { body } = await client.get(`/api/logs/${long}?output=end`)
+    t.ok(Buffer.byteLength(body.output) <= 4096)
+    t.match(body, { id: long, outputTruncated: true, steps: Array })
+    t.equal((await client.get(`/api/logs/${long}?output=none`)).status, 400)
+  })
+
   t.test('the stream of a finished one: every line, then the status, then its end', async t => {
     const reply = await client.get(`/api/logs/${failed}/stream`)
     t.match(reply.headers, {

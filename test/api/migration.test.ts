@@ -66,7 +66,7 @@ async function pagesOf({ client, server }: Stage): Promise<Record<string, Record
     return body
   }
   const projects = (await take('/api/projects')) as Project[]
-  for (const route of ['/api/categories', '/api/tags', '/api/settings']) await take(route)
+  for (const route of ['/api/categories', '/api/tags', '/api/settings', '/api/log-sources']) await take(route)
   // Its findings are of the machine: whether a target is there.
   delete (await take('/api/migration/verify')).findings
   const types = 'projects,deployments,log-sources,settings'

@@ -42,6 +42,7 @@ GET /api/logs/:deployId/stream read
 GET /api/logs/:deployId/output download
 GET /api/projects/:id/log-sources admin
 POST /api/projects/:id/log-sources admin
+GET /api/log-sources admin
 POST /api/log-sources/bulk admin
 PATCH /api/log-sources/:sourceId admin
 DELETE /api/log-sources/:sourceId admin

@@ -68,6 +68,21 @@ t.test('a shell in the browser', { skip }, async t => {
     t.match(again, { reason: 'session_not_found', code: 'close 4404' })
   })
 
+  await t.test('… but not one that says 1001, as a page does that is loaded again: its shell waits for the next', async t => {
+    const terminal = await openTerminal(stage)
+    terminal.type('x=kept; echo en""d\n')
+    await terminal.sees(/end\r\n/)
+    terminal.raw.close(1001)
+    await terminal.closed()
+    const again = await openTerminal(stage, { query: { sessionId: terminal.ready.sessionId, from: '0' } })
+    t.match(again.ready, { pid: terminal.ready.pid, offset: 0 })
+    await again.sees(/end\r\n/)
+    again.type('echo "still $x"\n')
+    await again.sees(/still kept\r\n/)
+    again.raw.close(1000)
+    await again.closed()
+  })
+
   await t.test('frames that are no text are refused, and so is what is too large', async t => {
     const binary = await openTerminal(stage)
     binary.raw.write(frame({ opcode: 2, payload: 'ls' }))

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import t from 'tap'
 import { openStore } from '../../lib/store/database.js'
-import { insertDeployment } from '../../lib/store/tables/deployments.js'
 import { startCutProxy } from '../support/cut-proxy.js'
+import { insertDeployments } from '../support/many-deployments.js'
 import { startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
@@ -163,13 +163,14 @@ t.test('5,000 lines a second are followed; a network that is cut; no line lost, 
   await page.locator('svc-log .scroll').press('End')
   await page.locator('svc-log').getByText(/^last \d+/).waitFor({ timeout: 60_000 })
   const lines = (await copied(page)).filter(line => line.startsWith('line '))
-  t.ok(lines.length >= 30_000, `${lines.length} lines`)
-  t.equal(lines.findIndex((line, index) => !line.startsWith(`line ${index} of`)), -1, 'each once, in order')
+  t.ok(lines.length >= 10_000, `${lines.length} lines`)
+  const first = Number(/\d+/.exec(lines[0] ?? ''))
+  t.equal(lines.findIndex((line, index) => !line.startsWith(`line ${first + index} of`)), -1, 'each once, in order')
   t.ok((await page.locator('svc-log .line').count()) < 300)
   t.same(watch.complaints.filter(words => !/ERR_|Failed to load/.test(words)), [])
 })
 
-t.test('210,000 lines: the oldest are given up, and that is said; the end of a long output comes at once', { skip }, async t => {
+t.test('210,000 lines: the end comes at once, also while more is written; the start is a key away', { skip }, async t => {
   const stage = await startServer(t)
   const script = join(stage.sites, 'many.mjs')
   writeFileSync(script, `
@@ -178,19 +179,23 @@ t.test('210,000 lines: the oldest are given up, and that is said; the end of a l
   const pushed = push(stage, id, { 'index.html': 'x' })
   let deployId = ''
   while (deployId === '') deployId = (await stage.client.get('/api/logs')).body[0]?.id ?? ''
-  const { page, context } = await open(stage, `deployments/${deployId}`)
+  while (!existsSync(join(stage.sites, 'storefront', 'done'))) await new Promise(resolve => setTimeout(resolve, 50))
+  const { page, watch, context } = await open(stage, `deployments/${deployId}`)
   t.teardown(() => context.close())
   await page.locator('svc-log').getByText('line 209999', { exact: true }).waitFor({ timeout: 60_000 })
+  t.ok(watch.fetched.reduce((sum, { bytes }) => sum + bytes, 0) < 4 * 1024 * 1024, 'the whole was not needed for that')
+  await page.getByText('Earlier lines come when you move up.').waitFor({ state: 'attached' })
   await page.locator('svc-log .scroll').press('Home')
-  await page.getByText(/earlier lines left out here/).waitFor()
-  await holds(page, '/^line (1[0-9]|2[0-9])\\d{3}$/.test(document.querySelector("svc-log .line")?.textContent)')
+  await page.locator('svc-log').getByText('line 0', { exact: true }).waitFor()
+  await page.locator('svc-log .scroll').press('End')
+  await page.locator('svc-log').getByText('line 209999', { exact: true }).waitFor()
   writeFileSync(join(stage.sites, 'storefront', 'go'), '')
   await pushed
   await page.locator('.verdict svc-status[state=success]').waitFor()
   await page.reload()
   await page.locator('svc-log').getByText('line 209999', { exact: true }).waitFor()
   await page.locator('svc-log .scroll').press('Home')
-  await page.getByText('Earlier lines are left out here').waitFor()
+  await page.locator('svc-log').getByText('line 0', { exact: true }).waitFor()
   await page.locator('svc-log-menu > button').click()
   await page.getByRole('menuitem', { name: 'Go to a time…' }).click()
   await page.getByLabel('First line at or after').fill('2001-01-01T00:00:00')
@@ -204,19 +209,7 @@ t.test('ten thousand deployments scroll, filtered by their address; one that end
   const other = await stage.createProject('billing', { postDeployScript: 'exit 1' })
   await stage.server.stop({ wait: true })
   const store = await openStore(stage.home)
-  const base = Date.parse('2026-01-01T00:00:00Z')
-  for (let from = 0; from < 10_000; from += 1000) {
-    await store.write(tx => {
-      for (let index = from; index < from + 1000; index++) {
-        insertDeployment(tx, {
-          id: `dep_${String(index).padStart(16, 'a')}`, projectId: project.id, projectName: 'storefront', status: index % 9 === 0 ? 'failed' : 'success',
-          triggerSource: 'cli', startTime: new Date(base + index * 60_000).toISOString(), endTime: new Date(base + index * 60_000 + 5000).toISOString(),
-          duration: '5s', rollbackOf: null, message: `change ${index}`, env: 'production', hasArtifact: false, archiveBytes: 1000, archiveSha256: null,
-          fileCount: 3, errorMessage: null, actorIp: '10.0.0.1', steps: [], scripts: []
-        })
-      }
-    })
-  }
+  await insertDeployments(store, { count: 10_000, projectId: project.id, projectName: 'storefront' })
   await store.close()
   await stage.restart()
   const { page, watch, context } = await open(stage, 'deployments')

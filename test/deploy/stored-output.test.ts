@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { linesOf, readBlocks, readTail, readText, storedLine, type StoredLine } from '../../lib/deploy/stored-output.js'
+import { linesOf, readBlocks, readTail, readText, readWindow, storedLine, type StoredLine } from '../../lib/deploy/stored-output.js'
 
 const at = '2030-01-01T00:00:00.000Z'
 const stored = (lines: string[]): string => lines.map(text => storedLine(at, text)).join('')
@@ -88,4 +88,35 @@ t.test('a last line longer than the limit is cut at a character', async t => {
   const path = await fileOf(t, stored(['first', '€'.repeat(1000)]))
   const { text, truncated } = await readTail(path, { maxBytes: 100 })
   t.strictSame({ text, truncated }, { text: `${'€'.repeat(33)}\n`, truncated: true })
+})
+
+t.test('windows of whole lines, from any byte and before any', async t => {
+  const lines = ['first', '', 'ümläut 🙂', 'x'.repeat(200_000), 'last']
+  const text = stored(lines)
+  const path = await fileOf(t, text + '2030-01-01T00:0')
+  const ends = [0]
+  for (const line of lines) ends.push((ends.at(-1) as number) + Buffer.byteLength(storedLine(at, line)))
+  const windowOf = async (wanted: { from?: number; before?: number; maxBytes: number }) => {
+    const { text, from, to } = await readWindow(path, wanted)
+    return { lines: text.toString().split('\n').slice(0, -1), from: ends.indexOf(from), to: ends.indexOf(to) }
+  }
+  const all = { lines, from: 0, to: 5 }
+  t.strictSame(await windowOf({ maxBytes: 1e6 }), all)
+  t.strictSame(await windowOf({ from: 0, maxBytes: 1e6 }), all)
+  t.strictSame(await windowOf({ from: 1e9, maxBytes: 100 }), { lines: [], from: 5, to: 5 })
+  t.strictSame(await windowOf({ before: 0, maxBytes: 100 }), { lines: [], from: 0, to: 0 })
+  t.strictSame(await windowOf({ maxBytes: 40 }), { lines: ['last'], from: 4, to: 5 }, 'the end')
+  const [, second, third, long, last] = ends as [number, number, number, number, number]
+  t.strictSame(await windowOf({ before: last, maxBytes: 40 }), { lines: [lines[3]], from: 3, to: 4 }, 'a long line comes whole')
+  t.strictSame(await windowOf({ from: long, maxBytes: 40 }), { lines: [lines[3]], from: 3, to: 4 })
+  t.strictSame(await windowOf({ before: long, maxBytes: long - second }), { lines: lines.slice(1, 3), from: 1, to: 3 })
+  t.strictSame(await windowOf({ before: long, maxBytes: long - second - 1 }), { lines: [lines[2]], from: 2, to: 3 })
+  t.strictSame(await windowOf({ from: 0, maxBytes: third }), { lines: lines.slice(0, 2), from: 0, to: 2 })
+  for (let offset = second; offset < third; offset++) {
+    t.strictSame(await windowOf({ from: offset, maxBytes: 26 }), { lines: [''], from: 1, to: 2 }, `from ${offset}`)
+    t.strictSame(await windowOf({ before: offset, maxBytes: 100 }), { lines: ['first'], from: 0, to: 1 }, `before ${offset}`)
+  }
+  const timed = await readWindow(path, { from: 0, maxBytes: 1e6, timestamps: true })
+  t.equal(timed.text.toString(), text)
+  t.strictSame(await readWindow(`${path}.none`, { maxBytes: 10 }), { text: Buffer.alloc(0), from: 0, to: 0 })
 })

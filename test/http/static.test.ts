@@ -15,6 +15,7 @@ t.test('the panel', async t => {
       'main.js': script,
       'small.js': 'export {}',
       'logo.png': Buffer.alloc(5000),
+      'logo.svg': '<svg/>',
       '.hidden': 'hidden',
       pages: { 'a.css': 'a{}' }
     }
@@ -53,6 +54,10 @@ t.test('the panel', async t => {
   t.equal(plain.body, script)
   t.equal(plain.header('content-encoding'), undefined)
   t.equal(plain.header('vary'), 'accept-encoding')
+  t.equal(plain.header('cache-control'), 'no-cache')
+  t.equal(plain.header('x-content-type-options'), 'nosniff')
+  t.equal(plain.header('content-security-policy'), undefined, 'the policy is the page’s')
+  t.equal((await get('/a/logo.svg')).header('content-security-policy'), page.header('content-security-policy'), '… or that of a drawing, opened alone')
   const brotli = await get('/a/main.js', 'Accept-Encoding: gzip, deflate, br\r\n')
   t.equal(brotli.header('content-encoding'), 'br')
   t.equal(brotliDecompressSync(Buffer.from(brotli.body, 'latin1')).toString(), script)

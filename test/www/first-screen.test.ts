@@ -4,9 +4,10 @@ import { closureOf, moduleText } from './modules.js'
 
 const page = readFileSync(new URL('../../../www/index.html', import.meta.url), 'utf8')
 
-t.test('the page names every module that main.js needs, so that they come at once', async t => {
+t.test('the page names every module that main.js and the overview need, so that they come at once', async t => {
   const named = [...page.matchAll(/<link rel="modulepreload" href="([^"]+)">/g)].map(([, href]) => href).sort()
-  t.same(named, closureOf('main.js').filter(name => name !== 'main.js'))
+  const needed = new Set([...closureOf('main.js'), ...closureOf('pages/overview.js')])
+  t.same(named, [...needed].filter(name => name !== 'main.js').sort())
 })
 
 t.test('the page has no script and no style of its own, as its policy asks', async t => {

@@ -1,4 +1,3 @@
-import { adopt } from './css.js'
 import { render } from './html.js'
 import type { Template } from './html.js'
 
@@ -51,17 +50,38 @@ export abstract class SvcElement extends HTMLElement {
   }
 
   connectedCallback(): void {
-    this.#life = new AbortController()
+    this.#life = undefined
     adopt((this.constructor as typeof SvcElement).sheet)
     this.connected()
     this.update()
   }
 
   disconnectedCallback(): void {
-    this.#life?.abort()
+    // Most of the small ones never asked for a signal; who asks now is told that it is over.
+    if (this.#life === undefined) this.#life = over
+    else this.#life.abort()
   }
 
   attributeChangedCallback(_name: string, before: string | null, now: string | null): void {
     if (before !== now) this.update()
   }
+}
+
+const over = new AbortController()
+over.abort()
+
+const sheets = new Map<string, CSSStyleSheet>()
+
+/** A sheet's text, tagged so that editors colour it. Values come from the tokens, never from outside. */
+export function css(strings: TemplateStringsArray): string {
+  return strings.join('')
+}
+
+/** Adds the text to the document as a constructed sheet, once however many elements ask. */
+export function adopt(text: string): void {
+  if (sheets.has(text)) return
+  const sheet = new CSSStyleSheet()
+  sheet.replaceSync(text)
+  sheets.set(text, sheet)
+  document.adoptedStyleSheets.push(sheet)
 }

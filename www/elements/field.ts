@@ -1,6 +1,5 @@
-import { html } from '../dom/html.js'
+import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { icon } from './icon.js'
 
 export interface Field {
   /** Of the control, and with `form` of its id. */

@@ -1,8 +1,7 @@
 import type { ImportResult } from '../../lib/model/transfer.js'
-import { html } from '../dom/html.js'
+import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { numberWords, t } from '../words/t.js'
-import { icon } from './icon.js'
 import { partsOf } from './import-parts.js'
 import type { ImportPart } from './import-parts.js'
 

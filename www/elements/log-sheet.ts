@@ -1,4 +1,4 @@
-import { css } from '../dom/css.js'
+import { css } from '../dom/element.js'
 
 /** The look of `svc-log`. */
 export const logSheet = css`

@@ -1,8 +1,7 @@
 import type { PlaceEntry, PlaceHome } from '../../lib/model/place.js'
-import { html, keyed } from '../dom/html.js'
+import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { t } from '../words/t.js'
-import { icon } from './icon.js'
 import { stepsOf } from './places.js'
 
 /** The way to a directory, each step of which leads there; where a machine has several roots, they can be chosen. */

@@ -1,8 +1,7 @@
 import type { Project } from '../../lib/model/project.js'
-import { html } from '../dom/html.js'
+import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { t } from '../words/t.js'
-import { icon } from './icon.js'
 import { labelList } from './label-list.js'
 import type { LabelTable } from './label-list.js'
 

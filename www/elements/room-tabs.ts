@@ -1,6 +1,6 @@
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { tabs } from '../rooms.js'
+import { tabs } from '../router.js'
 import { t } from '../words/t.js'
 
 /** A row of links of which one is where the reader is; its look is in base.css. */

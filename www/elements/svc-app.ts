@@ -1,12 +1,10 @@
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
-import { html } from '../dom/html.js'
+import { css, SvcElement } from '../dom/element.js'
+import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import type { Crumb } from '../pages/page.js'
-import type { ConnectionState } from '../state/connection.js'
-import { rooms } from '../rooms.js'
+import type { ConnectionState } from '../server/client.js'
+import { rooms } from '../router.js'
 import { t } from '../words/t.js'
-import { icon } from './icon.js'
 import { SvcNotices } from './svc-notices.js'
 
 /** What the frame can lay over a page. */

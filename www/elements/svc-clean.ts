@@ -1,12 +1,12 @@
 import type { Project } from '../../lib/model/project.js'
 import type { AdminCalls, CleanRequest, CleanResult } from '../server/admin-calls.js'
 import { Refused } from '../server/client.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
+import { css, SvcElement } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { countWords, t } from '../words/t.js'
 import { errorLine, field, submitted } from './field.js'
+import { question } from './question.js'
 import { NoticeEvent } from './svc-notices.js'
 import { errorWords, sizeWords } from './words.js'
 
@@ -110,20 +110,18 @@ export class SvcClean extends SvcElement {
           </div>
         </div>`
     }
-    return html`
-      <form class="form" @submit="${(event: Event) => void this.#clean(event)}">
+    return question({
+      asked: html`
         <div class="going">
           <p>${t('{size} would come free. The way back to these deployments is lost for good:', { size: sizeWords(freedBytes) })}</p>
           <ul class="number">${goingRows(removed, this.#projects)}</ul>
-        </div>
-        ${errorLine(this.#problem === null ? null : errorWords(this.#problem))}
-        <div class="actions end">
-          <button type="button" @click="${() => this.#close()}">${t('Cancel')}</button>
-          <button class="danger primary" disabled="${this.#isBusy}">
-            ${this.#isBusy ? t('Deleting…') : t('Delete {count}', { count: countWords(count, 'file') })}
-          </button>
-        </div>
-      </form>`
+        </div>`,
+      problem: this.#problem === null ? null : errorWords(this.#problem),
+      isBusy: this.#isBusy,
+      answer: this.#isBusy ? t('Deleting…') : t('Delete {count}', { count: countWords(count, 'file') }),
+      onAnswer: event => void this.#clean(event),
+      onRefusal: () => this.#close()
+    })
   }
 
   async #try(event: Event): Promise<void> {

@@ -1,14 +1,13 @@
 import type { Deployment } from '../../lib/model/deployment.js'
 import type { Changes } from '../../lib/model/manifest.js'
 import type { Calls } from '../server/calls.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
+import { css, SvcElement } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { compareRows, compareScripts } from './compare-rows.js'
 import type { ScriptChange } from './compare-rows.js'
 import { errorLine } from './field.js'
-import { deploymentWords, agoWords, errorWords } from './words.js'
+import { agoWords, deploymentWords, errorWords } from './words.js'
 import { countWords, t } from '../words/t.js'
 
 /** The reader compares with another deployment. */
@@ -112,7 +111,10 @@ export class SvcCompare extends SvcElement {
 
   protected override view(): Template {
     const other = this.#other
+    // One that never went well has only others that failed to stand beside.
+    const isWithGood = this.#against === null && other?.status === 'success' && this.#deployment.status === 'failed'
     return html`
+      <div class="section-head"><h2>${isWithGood ? t('Against the last good one') : t('Comparison')}</h2></div>
       ${this.#others === null ? null : this.#choice(this.#others)}
       ${errorLine(this.#problem)}
       ${other === null

@@ -1,12 +1,10 @@
 import type { Deployment, FinalStatus } from '../../lib/model/deployment.js'
 import type { Changes } from '../../lib/model/manifest.js'
 import type { Calls } from '../server/calls.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
-import { html } from '../dom/html.js'
+import { css, SvcElement } from '../dom/element.js'
+import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { errorLine } from './field.js'
-import { icon } from './icon.js'
+import { question } from './question.js'
 import { NoticeEvent } from './svc-notices.js'
 import { deploymentWords, errorWords, sizeWords } from './words.js'
 import { countWords, numberWords, t } from '../words/t.js'
@@ -143,15 +141,16 @@ export class SvcDeploymentActions extends SvcElement {
 
   #dialogContent(deployment: Deployment): Template | null {
     if (this.#dialog === 'none') return null
-    const form = (words: unknown, button: string, kind: string, work: () => Promise<void>): Template => html`
-      <form class="form" @submit="${(event: Event) => void this.#do(event, work)}">
-        ${words}
-        ${errorLine(this.#problem)}
-        <div class="actions end">
-          <button type="button" @click="${() => this.#open('none')}">${t('Not now')}</button>
-          <button class="${kind}" disabled="${this.#isBusy}">${button}</button>
-        </div>
-      </form>`
+    const form = (asked: unknown, answer: string, kind: string, work: () => Promise<void>): Template => question({
+      asked,
+      answer,
+      kind,
+      problem: this.#problem,
+      isBusy: this.#isBusy,
+      refusal: t('Not now'),
+      onAnswer: event => void this.#do(event, work),
+      onRefusal: () => this.#open('none')
+    })
     if (this.#dialog === 'roll_back' && this.#rollback !== null) {
       const { source } = this.#rollback
       const button = source.status === 'failed' ? t('Deploy again') : t('Roll back')

@@ -1,9 +1,7 @@
 import type { DeploymentRow } from '../../lib/model/deployment.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
-import { html, keyed } from '../dom/html.js'
+import { css, SvcElement } from '../dom/element.js'
+import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { icon } from './icon.js'
 import { deploymentWords } from './words.js'
 
 /**

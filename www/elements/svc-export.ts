@@ -1,13 +1,11 @@
 import type { Project } from '../../lib/model/project.js'
 import type { AdminCalls } from '../server/admin-calls.js'
 import type { Client } from '../server/client.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
-import { html, keyed } from '../dom/html.js'
+import { css, SvcElement } from '../dom/element.js'
+import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { countWords, t } from '../words/t.js'
 import { errorLine } from './field.js'
-import { icon } from './icon.js'
 import { errorWords } from './words.js'
 
 /** More of them need a field to find one. */

@@ -1,9 +1,7 @@
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
-import { html } from '../dom/html.js'
+import { css, SvcElement } from '../dom/element.js'
+import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { numberWords, t } from '../words/t.js'
-import { icon } from './icon.js'
 
 /** Another text is looked for. */
 export class FindEvent extends Event {

@@ -1,20 +1,18 @@
 import type { LogSource } from '../../lib/model/log-source.js'
 import type { LogCalls } from '../server/log-calls.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
-import { html } from '../dom/html.js'
+import { css, SvcElement } from '../dom/element.js'
+import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import type { Connection } from '../state/connection.js'
+import type { Connection } from '../server/client.js'
 import { LogFile } from '../state/log-file.js'
 import { LogSearch, patternOf } from '../state/log-search.js'
 import type { Sought } from '../state/log-search.js'
-import { icon } from './icon.js'
 import { jsonFormat, plainFormat } from './log-format.js'
 import { SvcLog } from './svc-log.js'
 import type { LogViewEvent } from './svc-log.js'
 import { SvcLogRail } from './svc-log-rail.js'
 import type { RailEvent } from './svc-log-rail.js'
-import { SvcLogSearch } from './svc-log-search.js'
+import { focusSearch, pressForSearch, SvcLogSearch } from './svc-log-search.js'
 import type { LogHitEvent, LogSoughtEvent } from './svc-log-search.js'
 import { NoticeEvent } from './svc-notices.js'
 import { errorWords, sizeWords } from './words.js'
@@ -236,27 +234,12 @@ export class SvcLogFile extends SvcElement {
       this.querySelector<HTMLElement>('svc-log .scroll')?.focus({ preventScroll: true })
       return
     }
-    this.#focusSearch()
-  }
-
-  /** The search is on the page after two renderings: this element's, then its own. */
-  #focusSearch(): void {
-    setTimeout(() => this.querySelector<HTMLElement>('svc-log-search input[type=search]')?.focus())
+    focusSearch(this)
   }
 
   #key(event: KeyboardEvent): void {
-    const target = event.target as HTMLElement
-    if (event.ctrlKey || event.metaKey || event.altKey || target.closest('input, textarea, select') !== null) return
-    const search = this.querySelector('svc-log-search') as SvcLogSearch | null
-    if (event.key === '/' && !this.hasAttribute('plain')) {
-      if (this.#isSearching) this.#focusSearch()
-      else this.#switchSearch()
-    } else if ((event.key === 'n' || event.key === 'N') && search !== null) {
-      search.step(event.key === 'n' ? 1 : -1)
-    } else {
-      return
-    }
-    event.preventDefault()
+    if (event.key === '/' && this.hasAttribute('plain')) return
+    pressForSearch(event, this, () => (this.#isSearching ? focusSearch(this) : this.#switchSearch()))
   }
 
   async #download(): Promise<void> {

@@ -1,8 +1,6 @@
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
-import { html } from '../dom/html.js'
+import { css, SvcElement } from '../dom/element.js'
+import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { icon } from './icon.js'
 import { t } from '../words/t.js'
 
 export type LogChoice = 'copy_colors' | 'select_all' | 'go_to_time'

@@ -1,13 +1,10 @@
-import type { LogHit } from '../../lib/model/log-source.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
-import { html, keyed } from '../dom/html.js'
+import { css, SvcElement } from '../dom/element.js'
+import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import type { LogSearch, Sought } from '../state/log-search.js'
 import { patternOf } from '../state/log-search.js'
+import type { LogSearching, Sought } from '../state/log-search.js'
 import { stripAnsi } from './ansi.js'
 import { errorLine } from './field.js'
-import { icon } from './icon.js'
 import { hitsIn } from './log-pieces.js'
 import { sizeWords } from './words.js'
 import { countWords, t } from '../words/t.js'
@@ -22,11 +19,13 @@ export class LogSoughtEvent extends Event {
   }
 }
 
+type Hit = LogSearching['hits'][number]
+
 /** The reader goes to a hit. */
 export class LogHitEvent extends Event {
-  readonly hit: LogHit
+  readonly hit: Hit
 
-  constructor(hit: LogHit) {
+  constructor(hit: Hit) {
     super('loghit', { bubbles: true })
     this.hit = hit
   }
@@ -44,8 +43,8 @@ const shownHits = 100
 const shownCharacters = 240
 
 /**
- * Searches a log file: the question, and the hits as they come. Property `search`: the one that runs or ran, or null.
- * Events `logsought`, `loghit`. Keys: Enter searches; in the hits up and down move.
+ * Searches a log file, or several: the question, and the hits as they come. Properties `search`: the one that runs or
+ * ran, or null; `sources`: what the files are called, where there are several. Events `logsought`, `loghit`. Keys: Enter searches; in the hits up and down move.
  */
 export class SvcLogSearch extends SvcElement {
   static override sheet = css`
@@ -82,22 +81,24 @@ export class SvcLogSearch extends SvcElement {
       }
       .hits button:focus-visible { outline-offset: -2px; }
       .hits button[aria-current] { background: var(--accent-quiet); box-shadow: inset 3px 0 var(--accent); }
+      .hits .of { max-width: 100%; color: var(--accent); font-family: var(--sans); }
       .hits b { color: var(--log-text); font-weight: 400; }
       .hits mark { background: var(--warning-quiet); color: inherit; box-shadow: 0 1px var(--warning); }
       .hits .more { color: var(--accent); font-family: var(--sans); }
     }
   `
 
-  #search: LogSearch | null = null
+  sources: ReadonlyArray<{ words: string }> = []
+  #search: LogSearching | null = null
   #detach = new AbortController()
   #shown = shownHits
-  #current: LogHit | null = null
+  #current: Hit | null = null
 
-  get search(): LogSearch | null {
+  get search(): LogSearching | null {
     return this.#search
   }
 
-  set search(search: LogSearch | null) {
+  set search(search: LogSearching | null) {
     if (search === this.#search) return
     this.#detach.abort()
     this.#detach = new AbortController()
@@ -113,18 +114,19 @@ export class SvcLogSearch extends SvcElement {
     const hits = this.#search?.hits ?? []
     if (hits.length === 0) return
     const at = this.#current === null ? (by === 1 ? -1 : 0) : hits.indexOf(this.#current)
-    this.#choose(hits[(at + by + hits.length) % hits.length] as LogHit)
+    this.#choose(hits[(at + by + hits.length) % hits.length] as Hit)
   }
 
   protected override view(): Template {
     const search = this.#search
     const sought = search?.sought
+    const label = this.sources.length === 0 ? t('Search the whole file') : t('Search these files')
     const check = (name: string, words: string, isOn: boolean): Template => html`
       <label class="check"><input type="checkbox" name="${name}" .checked="${isOn}">${words}</label>`
     return html`
       <form role="search" @submit="${(event: Event) => this.#ask(event)}">
         <div class="field-line">
-          <input type="search" name="q" aria-label="${t('Search the whole file')}" placeholder="${t('Search the whole file')}"
+          <input type="search" name="q" aria-label="${label}" placeholder="${label}"
             autocomplete="off" autocapitalize="off" spellcheck="false" .value="${sought?.q ?? ''}">
           <button class="primary">${t('Search')}</button>
         </div>
@@ -139,7 +141,7 @@ export class SvcLogSearch extends SvcElement {
           ? null
           : html`
             <ol translate="no" aria-label="${t('Hits')}" @keydown="${(event: Event) => this.#key(event as KeyboardEvent)}">
-              ${search.hits.slice(0, this.#shown).map(hit => keyed(String(hit.offset), this.#hit(hit, search.sought)))}
+              ${search.hits.slice(0, this.#shown).map(hit => keyed(`${hit.source ?? ''} ${hit.offset}`, this.#hit(hit, search.sought)))}
             </ol>
             ${search.hits.length > this.#shown
               ? html`<button type="button" class="more" @click="${() => this.#more()}">${t('More hits')}</button>`
@@ -155,14 +157,14 @@ export class SvcLogSearch extends SvcElement {
     else bar.value = progress.done / Math.max(1, progress.all)
   }
 
-  #status(search: LogSearch): Template {
+  #status(search: LogSearching): Template {
     const { state, hits, progress, problem } = search
     const count = countWords(hits.length, 'hit')
     const words = {
       running: progress === null
         ? count
         : t('{hits} in {done} of {all}', { hits: count, done: sizeWords(progress.done), all: sizeWords(progress.all) }),
-      done: hits.length === 0 ? t('Not found in this file.') : count,
+      done: hits.length > 0 ? count : this.sources.length === 0 ? t('Not found in this file.') : t('Not found in these files.'),
       cut: t('The first {hits}; there are more.', { hits: count }),
       cancelled: t('{hits}, then it was stopped.', { hits: count }),
       failed: count
@@ -186,11 +188,12 @@ export class SvcLogSearch extends SvcElement {
       ${errorLine(state === 'failed' ? problem : null)}`
   }
 
-  #hit(hit: LogHit, sought: Sought): Template {
+  #hit(hit: Hit, sought: Sought): Template {
     const around = (lines: readonly string[]): string => lines.map(line => `${short(stripAnsi(line))}\n`).join('')
     return html`
       <li>
         <button type="button" aria-current="${hit === this.#current ? 'true' : null}" @click="${() => this.#choose(hit)}">
+          ${hit.source === undefined ? null : html`<span class="of cut">${this.sources[hit.source]?.words}</span>`}
           <span>${around(hit.before)}<b>${marked(stripAnsi(hit.text), sought)}</b>${hit.after.length === 0 ? null : `\n${around(hit.after).trimEnd()}`}</span>
         </button>
       </li>`
@@ -203,11 +206,13 @@ export class SvcLogSearch extends SvcElement {
     this.dispatchEvent(new LogSoughtEvent({ q, isRegex: form.has('regex'), ignoresCase: !form.has('cased') }))
   }
 
-  #choose(hit: LogHit): void {
+  #choose(hit: Hit): void {
     this.#current = hit
     const at = this.#search?.hits.indexOf(hit) ?? 0
     this.#shown = Math.max(this.#shown, at + 1)
     this.update()
+    // Once it is marked: keys go on beyond what is seen.
+    setTimeout(() => this.querySelector('[aria-current=true]')?.scrollIntoView({ block: 'nearest' }))
     this.dispatchEvent(new LogHitEvent(hit))
   }
 
@@ -224,6 +229,23 @@ export class SvcLogSearch extends SvcElement {
     event.preventDefault()
     buttons[Math.max(0, Math.min(buttons.length - 1, to))]?.focus()
   }
+}
+
+/** `/` goes to the search, `n` and `N` to the next hit and the one before; gives whether the key was one of them. */
+export function pressForSearch(event: KeyboardEvent, host: HTMLElement, begin: () => void): boolean {
+  const target = event.target as HTMLElement
+  if (event.ctrlKey || event.metaKey || event.altKey || target.closest('input, textarea, select') !== null) return false
+  const search = host.querySelector('svc-log-search') as SvcLogSearch | null
+  if (event.key === '/') begin()
+  else if ((event.key === 'n' || event.key === 'N') && search !== null) search.step(event.key === 'n' ? 1 : -1)
+  else return false
+  event.preventDefault()
+  return true
+}
+
+/** The search is on the page after two renderings: that of its host, then its own. */
+export function focusSearch(host: HTMLElement): void {
+  setTimeout(() => host.querySelector<HTMLElement>('svc-log-search input[type=search]')?.focus())
 }
 
 const short = (text: string): string => (text.length > shownCharacters ? `${text.slice(0, shownCharacters)}…` : text)

@@ -1,12 +1,11 @@
 import type { LogKind, LogSource } from '../../lib/model/log-source.js'
 import { Refused } from '../server/client.js'
 import type { LogCalls } from '../server/log-calls.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
-import { html, keyed } from '../dom/html.js'
+import { css, SvcElement } from '../dom/element.js'
+import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { errorLine, field, submitted } from './field.js'
-import { icon } from './icon.js'
+import { question } from './question.js'
 import { kinds, kindWords } from './log-kinds.js'
 import { createSelection } from './selection.js'
 import { NoticeEvent } from './svc-notices.js'
@@ -194,17 +193,17 @@ export class SvcLogSources extends SvcElement {
 
   #question(): Template {
     const chosen = this.#sources.filter(({ id }) => this.#selection.ids.has(id))
-    return html`
-      <form class="form" @submit="${(event: Event) => void this.#remove(event)}">
+    return question({
+      asked: html`
         <p>${t('They are no longer listed here. The files themselves stay as they are.')}</p>
         <ul class="anywhere">${chosen.slice(0, 8).map(({ label }) => html`<li translate="no"><b>${label}</b></li>`)}
-          ${chosen.length > 8 ? html`<li class="muted">${t('and {count} more', { count: chosen.length - 8 })}</li>` : null}</ul>
-        ${errorLine(this.#refusal === null ? null : errorWords(this.#refusal))}
-        <div class="actions end">
-          <button type="button" @click="${() => this.#askRemove(false)}">${t('Cancel')}</button>
-          <button class="danger primary" disabled="${this.#isBusy}">${t('Remove')}</button>
-        </div>
-      </form>`
+          ${chosen.length > 8 ? html`<li class="muted">${t('and {count} more', { count: chosen.length - 8 })}</li>` : null}</ul>`,
+      problem: this.#refusal === null ? null : errorWords(this.#refusal),
+      isBusy: this.#isBusy,
+      answer: t('Remove'),
+      onAnswer: event => void this.#remove(event),
+      onRefusal: () => this.#askRemove(false)
+    })
   }
 
   /** The sizes, a few at a time; what stands in the way of one is told of that one. */

@@ -1,9 +1,6 @@
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
-import { html } from '../dom/html.js'
-import type { Template } from '../dom/html.js'
-import { icon } from './icon.js'
-import type { IconName } from './icon.js'
+import { css, SvcElement } from '../dom/element.js'
+import { html, icon } from '../dom/html.js'
+import type { IconName, Template } from '../dom/html.js'
 
 /** Nearest that a panel comes to the edge of the window. */
 const marginPx = 8

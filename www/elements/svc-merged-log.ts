@@ -1,21 +1,31 @@
 import type { LogSource } from '../../lib/model/log-source.js'
 import type { LogCalls } from '../server/log-calls.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
-import { html } from '../dom/html.js'
+import { css, SvcElement } from '../dom/element.js'
+import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import type { Connection } from '../state/connection.js'
+import type { Connection } from '../server/client.js'
 import { LogFile } from '../state/log-file.js'
+import { patternOf } from '../state/log-search.js'
+import type { Sought } from '../state/log-search.js'
+import type { LogLine } from '../state/log-text.js'
 import { MergedLog } from '../state/merged-log.js'
-import { icon } from './icon.js'
+import { MergedSearch } from '../state/merged-search.js'
+import type { MergedHit } from '../state/merged-search.js'
+import { timeOfLine } from '../state/line-time.js'
+import type { SvcLog } from './svc-log.js'
+import { focusSearch, pressForSearch } from './svc-log-search.js'
+import type { LogHitEvent, LogSoughtEvent } from './svc-log-search.js'
+import { NoticeEvent } from './svc-notices.js'
+import { errorWords } from './words.js'
 import { t } from '../words/t.js'
 
 /** More than a file that is shown alone: all of what is merged is held until it is given up. */
 const limits = { maxLines: 300_000 }
 
 /**
- * Several log files as one, in the order of the times that their lines say. Properties `sources`, `calls`, `connection`,
- * set before it enters the page.
+ * Several log files as one, in the order of the times that their lines say; searched together. Properties `sources`,
+ * `calls`, `connection`, set before it enters the page. Keys: those of `svc-log`; `/` goes to the search, `n` and `N` to
+ * the next hit and the one before.
  */
 export class SvcMergedLog extends SvcElement {
   static override sheet = css`
@@ -27,7 +37,14 @@ export class SvcMergedLog extends SvcElement {
 
       .said p { display: flex; gap: 8px; align-items: center; padding: 6px 16px; border-bottom: 1px solid var(--line); font-size: var(--size-13); }
       .said .icon { color: var(--warning); }
-      > svc-log { min-height: 0; }
+      .parts { display: grid; grid-template: minmax(0, 1fr) / minmax(0, 1fr) auto; min-height: 0; }
+      .parts > svc-log { min-height: 0; }
+      .parts > svc-log-search { width: 340px; border-left: 1px solid var(--line); }
+
+      @media (max-width: 959px) {
+        .parts { grid-template: auto minmax(0, 1fr) / minmax(0, 1fr); }
+        .parts > svc-log-search { grid-row: 1; width: auto; max-height: 40dvh; border: 0; border-bottom: 1px solid var(--line); }
+      }
     }
   `
 
@@ -36,6 +53,8 @@ export class SvcMergedLog extends SvcElement {
   connection!: Connection
   #files: LogFile[] = []
   #merged: MergedLog | null = null
+  #search: MergedSearch | null = null
+  #isSearching = false
 
   protected override connected(): void {
     const { calls, connection, signal } = this
@@ -46,6 +65,10 @@ export class SvcMergedLog extends SvcElement {
       file.addEventListener('change', () => this.update(), { signal })
       void file.open()
     }
+    signal.addEventListener('abort', () => this.#search?.cancel())
+    this.listen(this, 'keydown', event => {
+      pressForSearch(event as KeyboardEvent, this, () => (this.#isSearching ? focusSearch(this) : this.#switchSearch()))
+    })
   }
 
   protected override view(): Template {
@@ -55,8 +78,52 @@ export class SvcMergedLog extends SvcElement {
         ${problems.map(({ file, source }) => html`
           <p>${icon('warning')}<span>${source?.label}: ${file.problem}</span></p>`)}
       </div>
-      <svc-log class="tall" wrap="" heading="${t('Merged by time')}" .output="${this.#merged}"
-        .sources="${this.#labels}"></svc-log>`
+      <div class="parts">
+        <svc-log class="tall" wrap="" heading="${t('Merged by time')}" .output="${this.#merged}"
+          .pattern="${this.#search === null ? null : patternOf(this.#search.sought)}"
+          .sources="${this.#labels}" .tools="${this.#tools()}"></svc-log>
+        ${this.#isSearching
+          ? html`
+            <svc-log-search .sources="${this.#labels}" .search="${this.#search}"
+              @logsought="${(event: Event) => this.#ask((event as LogSoughtEvent).sought)}"
+              @loghit="${(event: Event) => void this.#show((event as LogHitEvent).hit as MergedHit)}"></svc-log-search>`
+          : null}
+      </div>`
+  }
+
+  #tools(): Template {
+    return html`
+      <button type="button" class="quiet" aria-pressed="${this.#isSearching ? 'true' : 'false'}"
+        aria-keyshortcuts="/" @click="${() => this.#switchSearch()}">${icon('search')}<span>${t('Search')}</span></button>`
+  }
+
+  #switchSearch(): void {
+    this.#isSearching = !this.#isSearching
+    if (this.#isSearching) focusSearch(this)
+    else this.#ask({ q: '', isRegex: false, ignoresCase: true })
+    this.update()
+  }
+
+  #ask(sought: Sought): void {
+    this.#search?.cancel()
+    this.#search = null
+    if (sought.q !== '') {
+      const search = new MergedSearch(sought, this.sources.map(({ label }) => label))
+      this.#search = search
+      void search.run(this.calls, this.sources.map(({ id }) => id))
+    }
+    this.update()
+  }
+
+  async #show({ source, offset, text, timeMs }: MergedHit): Promise<void> {
+    try {
+      const atMs = timeMs ?? (await timeBefore(this.#files[source] as LogFile, offset))
+      const isHit = (line: LogLine): boolean => line.source === source && line.text.startsWith(text)
+      const number = atMs === null ? null : await this.#merged?.jump(atMs, isHit)
+      if (typeof number === 'number') (this.querySelector('svc-log') as SvcLog | null)?.reveal(number)
+    } catch (error) {
+      if (!this.signal.aborted) this.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
+    }
   }
 
   /** The same object each time, so that the log is not built anew. */
@@ -65,4 +132,16 @@ export class SvcMergedLog extends SvcElement {
   }
 
   #shownLabels: ReadonlyArray<{ words: string }> | undefined
+}
+
+/** When the last line with a time was written that stands before one; null: none of those near it says. */
+async function timeBefore(file: LogFile, offset: number): Promise<number | null> {
+  const number = await file.jump(offset)
+  const nowMs = Date.now()
+  const before = file.lines.slice(0, number - file.firstNumber + 1)
+  for (const { text } of before.reverse()) {
+    const timeMs = timeOfLine(text, nowMs)
+    if (timeMs !== null) return timeMs
+  }
+  return null
 }

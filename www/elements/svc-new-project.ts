@@ -2,16 +2,16 @@ import type { Project } from '../../lib/model/project.js'
 import type { PlaceCalls } from '../server/place-calls.js'
 import type { Labels, ProjectCalls } from '../server/project-calls.js'
 import { Refused } from '../server/client.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
+import { css, SvcElement } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { t } from '../words/t.js'
 import { errorLine, field, submitted } from './field.js'
 import { categoryField } from './category-field.js'
+import { pathField } from './path-field.js'
 import { proposedPath } from './proposed-path.js'
 import { DialogCloseEvent } from './svc-dialog.js'
-import { PlacesChosenEvent, SvcPlaces } from './svc-places.js'
+import { SvcPlaces } from './svc-places.js'
 import { SvcLabel } from './svc-label.js'
 import { SvcTagChoice, TagChoiceEvent } from './svc-tag-choice.js'
 import { errorWords } from './words.js'
@@ -86,21 +86,13 @@ export class SvcNewProject extends SvcElement {
           form: 'new', name: 'name', label: t('Name'), placeholder: 'storefront', isRequired: true, hasFocus: true,
           error: errorOf('name'), onInput: name => this.#named(name)
         })}
-        ${field({
-          form: 'new', name: 'deployPath', label: t('Directory on the server'), placeholder: '/srv/storefront',
-          isRequired: true, isMono: true, error: errorOf('deployPath'), value: this.#path,
+        ${pathField({
+          form: 'new', placeholder: '/srv/storefront', value: this.#path, error: errorOf('deployPath'),
           hint: t('Absolute. It is created with the first deployment if it is missing.'),
           onInput: path => this.#pathIs(path),
-          beside: html`
-            <button type="button" aria-expanded="${this.#isChoosing ? 'true' : 'false'}"
-              @click="${() => this.#choosing(!this.#isChoosing)}">${t('Browse…')}</button>`
+          calls: this.places, isChoosing: this.#isChoosing, start: this.#path,
+          onChoosing: isChoosing => this.#choosing(isChoosing), onChosen: path => this.#pathIs(path)
         })}
-        ${this.#isChoosing
-          ? html`
-            <svc-places include="dirs" .calls="${this.places}" .start="${this.#path}"
-              @placeschosen="${(event: Event) => this.#chosen(event as PlacesChosenEvent)}"
-              @placescancel="${() => this.#choosing(false)}"></svc-places>`
-          : null}
         <div class="pair">
           ${field({
             form: 'new', name: 'env', label: t('Environment'), placeholder: 'production', error: errorOf('env'),
@@ -140,11 +132,6 @@ export class SvcNewProject extends SvcElement {
     this.#isChoosing = isChoosing
     this.update()
     if (!isChoosing) this.querySelector<HTMLElement>('#new-deployPath')?.focus()
-  }
-
-  #chosen({ paths: [path] }: PlacesChosenEvent): void {
-    if (path !== undefined) this.#pathIs(path)
-    this.#choosing(false)
   }
 
   async #create(event: Event): Promise<void> {

@@ -1,13 +1,11 @@
 import { gather, nameOf } from '../archive/gather.js'
 import type { Found, Gathered } from '../archive/gather.js'
 import type { PackEntry } from '../archive/zip.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
-import { html } from '../dom/html.js'
+import { css, SvcElement } from '../dom/element.js'
+import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { countWords, numberWords, t } from '../words/t.js'
 import { errorLine } from './field.js'
-import { icon } from './icon.js'
 import { errorWords, sizeWords } from './words.js'
 
 /** The reader has seen what it is, and wants it deployed. */

@@ -1,13 +1,11 @@
 import type { Pm2Binding, Pm2Details } from '../../lib/model/pm2.js'
 import type { ProjectCalls } from '../server/project-calls.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
-import { html } from '../dom/html.js'
+import { css, SvcElement } from '../dom/element.js'
+import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { createResource } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
 import { numberWords, t } from '../words/t.js'
-import { icon } from './icon.js'
 import { errorWords, sizeWords, spanWords } from './words.js'
 
 const refreshMs = 5000

@@ -1,13 +1,12 @@
 import type { BulkAction } from '../../lib/model/bulk.js'
 import type { Project } from '../../lib/model/project.js'
 import type { Labels, ProjectCalls } from '../server/project-calls.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
-import { html } from '../dom/html.js'
+import { css, SvcElement } from '../dom/element.js'
+import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { countWords, numberWords, t } from '../words/t.js'
-import { errorLine, field, submitted } from './field.js'
-import { icon } from './icon.js'
+import { field, submitted } from './field.js'
+import { question } from './question.js'
 import { SvcMenu } from './svc-menu.js'
 import { NoticeEvent } from './svc-notices.js'
 import type { TagChoiceEvent } from './svc-tag-choice.js'
@@ -132,8 +131,8 @@ export class SvcProjectBulk extends SvcElement {
     const more = this.#projects.length - shownNames
     const [only] = this.#projects
     const name = this.#projects.length === 1 ? (only?.name ?? '') : numberWords(this.#projects.length)
-    return html`
-      <form class="form" @submit="${(event: Event) => void this.#delete(event, name)}">
+    return question({
+      asked: html`
         <p>${t('Their deployments, output and archives are lost for good. The files in their directories stay.')}</p>
         <ul>
           ${this.#projects.slice(0, shownNames).map(project => html`<li>${project.name}</li>`)}
@@ -142,13 +141,13 @@ export class SvcProjectBulk extends SvcElement {
         ${field({
           form: 'bulk', name: 'confirmation', label: t('Type “{name}” to confirm', { name }), isRequired: true,
           hasFocus: true
-        })}
-        ${errorLine(this.#problem)}
-        <div class="actions end">
-          <button type="button" @click="${() => this.#deleting(false)}">${t('Cancel')}</button>
-          <button class="danger primary" disabled="${this.#isBusy}">${t('Delete {projects}', { projects: this.#what })}</button>
-        </div>
-      </form>`
+        })}`,
+      problem: this.#problem,
+      isBusy: this.#isBusy,
+      answer: t('Delete {projects}', { projects: this.#what }),
+      onAnswer: event => void this.#delete(event, name),
+      onRefusal: () => this.#deleting(false)
+    })
   }
 
   #choose(tagIds: readonly string[]): void {

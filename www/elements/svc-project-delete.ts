@@ -1,11 +1,11 @@
 import type { Project } from '../../lib/model/project.js'
 import type { Calls } from '../server/calls.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
+import { css, SvcElement } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { t } from '../words/t.js'
-import { errorLine, field, submitted } from './field.js'
+import { field, submitted } from './field.js'
+import { question } from './question.js'
 import { errorWords } from './words.js'
 
 /** The project is gone. */
@@ -68,21 +68,21 @@ export class SvcProjectDelete extends SvcElement {
 
   #question(): Template {
     const { name, deployPath } = this.#project
-    return html`
-      <form class="form" @submit="${(event: Event) => void this.#delete(event)}">
+    return question({
+      asked: html`
         <p class="anywhere">
           ${t('All its deployments, output and archives are lost for good. The files in {path} stay.', { path: deployPath })}
         </p>
         ${field({
           form: 'delete', name: 'confirmation', label: t('Type “{name}” to confirm', { name }), isRequired: true,
           hasFocus: true
-        })}
-        ${errorLine(this.#problem)}
-        <div class="actions end">
-          <button type="button" @click="${() => this.#ask(false)}">${t('Cancel')}</button>
-          <button class="danger primary" disabled="${this.#isBusy}">${t('Delete project')}</button>
-        </div>
-      </form>`
+        })}`,
+      problem: this.#problem,
+      isBusy: this.#isBusy,
+      answer: t('Delete project'),
+      onAnswer: event => void this.#delete(event),
+      onRefusal: () => this.#ask(false)
+    })
   }
 
   #ask(isAsking: boolean): void {

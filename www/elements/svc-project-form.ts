@@ -2,16 +2,15 @@ import type { Project } from '../../lib/model/project.js'
 import type { PlaceCalls } from '../server/place-calls.js'
 import type { Labels, ProjectCalls, ProjectFields } from '../server/project-calls.js'
 import { Refused } from '../server/client.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
+import { css, SvcElement } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { t } from '../words/t.js'
 import { errorLine, field, submitted } from './field.js'
 import type { Field } from './field.js'
 import { categoryField } from './category-field.js'
+import { pathField } from './path-field.js'
 import { NoticeEvent } from './svc-notices.js'
-import type { PlacesChosenEvent } from './svc-places.js'
 import { TagChoiceEvent } from './svc-tag-choice.js'
 import { errorWords } from './words.js'
 
@@ -138,19 +137,13 @@ export class SvcProjectForm extends SvcElement {
           ${own('env', { label: t('Environment'), placeholder: 'production' })}
         </div>
         ${own('description', { label: t('Description') })}
-        ${own('deployPath', {
-          label: t('Directory on the server'), isRequired: true, isMono: true,
+        ${pathField({
+          form: 'project', value: project.deployPath,
+          error: refusedField === 'deployPath' ? errorWords(this.#refusal) : undefined,
           hint: t('The next deployment goes there. Files of earlier ones stay where they are.'),
-          beside: html`
-            <button type="button" aria-expanded="${this.#isChoosing ? 'true' : 'false'}"
-              @click="${() => this.#choosing(!this.#isChoosing)}">${t('Browse…')}</button>`
+          calls: this.places, isChoosing: this.#isChoosing, start: this.#isChoosing ? this.#input('deployPath').value : '',
+          onChoosing: isChoosing => this.#choosing(isChoosing), onChosen: path => this.#chosen(path)
         })}
-        ${this.#isChoosing
-          ? html`
-            <svc-places include="dirs" .calls="${this.places}" .start="${this.#input('deployPath').value}"
-              @placeschosen="${(event: Event) => this.#chosen(event as PlacesChosenEvent)}"
-              @placescancel="${() => this.#choosing(false)}"></svc-places>`
-          : null}
         <div class="pair">
           ${categoryField({ form: 'project', categories: this.#labels.categories, chosen: project.categoryId })}
           ${own('pm2AppName', {
@@ -214,9 +207,8 @@ export class SvcProjectForm extends SvcElement {
     if (!isChoosing) this.#input('deployPath').focus()
   }
 
-  #chosen({ paths: [path] }: PlacesChosenEvent): void {
-    if (path !== undefined) this.#input('deployPath').value = path
-    this.#choosing(false)
+  #chosen(path: string): void {
+    this.#input('deployPath').value = path
     this.#unsaved(true)
   }
 

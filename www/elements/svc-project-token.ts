@@ -1,11 +1,10 @@
 import type { Project } from '../../lib/model/project.js'
 import type { Calls } from '../server/calls.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
+import { css, SvcElement } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { t } from '../words/t.js'
-import { errorLine } from './field.js'
+import { question } from './question.js'
 import { NoticeEvent } from './svc-notices.js'
 import { ProjectChangeEvent } from './svc-project-form.js'
 import { errorWords, maskWords } from './words.js'
@@ -71,17 +70,17 @@ export class SvcProjectToken extends SvcElement {
   }
 
   #question(name: string): Template {
-    return html`
-      <form class="form" @submit="${(event: Event) => void this.#regenerate(event)}">
+    return question({
+      asked: html`
         <p>
           ${t('The token that {name} has now stops working at once. Everything that pushes with it needs the new one.', { name })}
-        </p>
-        ${errorLine(this.#problem)}
-        <div class="actions end">
-          <button type="button" @click="${() => this.#ask(false)}">${t('Cancel')}</button>
-          <button class="danger primary" disabled="${this.#isBusy}">${t('Regenerate token')}</button>
-        </div>
-      </form>`
+        </p>`,
+      problem: this.#problem,
+      isBusy: this.#isBusy,
+      answer: t('Regenerate token'),
+      onAnswer: event => void this.#regenerate(event),
+      onRefusal: () => this.#ask(false)
+    })
   }
 
   #show(): void {

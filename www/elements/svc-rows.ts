@@ -1,5 +1,4 @@
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
+import { css, SvcElement } from '../dom/element.js'
 import { html, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { rowWindow, scrollToRow } from './row-window.js'
@@ -40,7 +39,7 @@ export class SvcRows<Item = unknown> extends SvcElement {
       display: block;
 
       > ul { position: relative; }
-      > ul > li { position: absolute; inset: 0 0 auto; height: var(--row-px); }
+      > ul > li { position: absolute; inset: 0 0 auto; height: var(--row-px); contain: strict; }
     }
   `
 
@@ -48,7 +47,11 @@ export class SvcRows<Item = unknown> extends SvcElement {
   #row!: (item: Item, place: { index: number; isCurrent: boolean }) => Template
   #items: readonly Item[] = []
   #currentKey = ''
+  #current = 0
+  #rowPx = 0
   #hasToFocus = false
+  /** Where each row stands: most stay where they are. */
+  readonly #placed = new WeakMap<Element, number>()
 
   get items(): readonly Item[] {
     return this.#items
@@ -56,6 +59,7 @@ export class SvcRows<Item = unknown> extends SvcElement {
 
   set items(items: readonly Item[]) {
     this.#items = items
+    this.#become(this.#currentKey)
     this.update()
   }
 
@@ -70,15 +74,20 @@ export class SvcRows<Item = unknown> extends SvcElement {
 
   /** The row that has the focus, or would get it. */
   get current(): number {
-    const found = this.#items.findIndex(item => this.key(item) === this.#currentKey)
-    return Math.max(0, found)
+    return this.#current
+  }
+
+  #become(key: string): void {
+    this.#currentKey = key
+    // Found once, and not with each rendering: there may be thousands.
+    this.#current = key === '' ? 0 : Math.max(0, this.#items.findIndex(item => this.key(item) === key))
   }
 
   /** Moves the focus to a row, into sight. */
   focusRow(index: number): void {
     const item = this.#items[Math.max(0, Math.min(index, this.#items.length - 1))]
     if (item === undefined) return
-    this.#currentKey = this.key(item)
+    this.#become(this.key(item))
     this.#hasToFocus = true
     scrollBy(0, scrollToRow(this.#geometry(), this.current, coverPx))
     this.update()
@@ -86,7 +95,10 @@ export class SvcRows<Item = unknown> extends SvcElement {
 
   protected override connected(): void {
     this.listen(window, 'scroll', () => this.update())
-    this.listen(window, 'resize', () => this.update())
+    this.listen(window, 'resize', () => {
+      this.#rowPx = 0
+      this.update()
+    })
     this.listen(this, 'keydown', event => this.#pressed(event as KeyboardEvent))
     this.listen(this, 'focusin', event => this.#focused(event.target as HTMLElement))
   }
@@ -111,11 +123,13 @@ export class SvcRows<Item = unknown> extends SvcElement {
 
   protected override rendered(): void {
     const list = this.firstElementChild as HTMLElement
-    const { rowPx } = this.#geometry()
+    const rowPx = this.#rowPx
     list.style.height = `${this.#items.length * rowPx}px`
     for (const row of list.children) {
-      const index = Number(row.getAttribute('aria-posinset')) - 1
-      ;(row as HTMLElement).style.top = `${index * rowPx}px`
+      const top = (Number(row.getAttribute('aria-posinset')) - 1) * rowPx
+      if (this.#placed.get(row) === top) continue
+      this.#placed.set(row, top)
+      ;(row as HTMLElement).style.top = `${top}px`
     }
     if (!this.#hasToFocus) return
     this.#hasToFocus = false
@@ -124,8 +138,9 @@ export class SvcRows<Item = unknown> extends SvcElement {
   }
 
   #geometry(): { rowPx: number; topPx: number; seenPx: number } {
-    const rowPx = Number.parseFloat(getComputedStyle(this).getPropertyValue('--row-px')) || 0
-    return { rowPx, topPx: this.getBoundingClientRect().top, seenPx: innerHeight }
+    // The sheet has another height for another width of the window.
+    this.#rowPx ||= Number.parseFloat(getComputedStyle(this).getPropertyValue('--row-px')) || 0
+    return { rowPx: this.#rowPx, topPx: this.getBoundingClientRect().top, seenPx: innerHeight }
   }
 
   #focused(target: HTMLElement): void {
@@ -134,14 +149,14 @@ export class SvcRows<Item = unknown> extends SvcElement {
     const index = Number(row.getAttribute('aria-posinset')) - 1
     const item = this.#items[index]
     if (item === undefined || this.key(item) === this.#currentKey) return
-    this.#currentKey = this.key(item)
+    this.#become(this.key(item))
     this.dispatchEvent(new RowFocusEvent(index))
     this.update()
   }
 
   #pressed(event: KeyboardEvent): void {
     if (event.altKey || event.ctrlKey || event.metaKey) return
-    const page = Math.max(1, Math.floor(innerHeight / (this.#geometry().rowPx || 1)) - 2)
+    const page = Math.max(1, Math.floor(innerHeight / (this.#rowPx || 1)) - 2)
     const next = {
       ArrowDown: this.current + 1, ArrowUp: this.current - 1, PageDown: this.current + page,
       PageUp: this.current - page, Home: 0, End: this.#items.length - 1

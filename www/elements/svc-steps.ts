@@ -1,10 +1,7 @@
 import type { DeploymentRow, DeploymentStep } from '../../lib/model/deployment.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
-import { html } from '../dom/html.js'
-import type { Template } from '../dom/html.js'
-import { icon } from './icon.js'
-import type { IconName } from './icon.js'
+import { css, SvcElement } from '../dom/element.js'
+import { html, icon } from '../dom/html.js'
+import type { IconName, Template } from '../dom/html.js'
 import { stepWords } from './words.js'
 import { t } from '../words/t.js'
 

@@ -1,6 +1,5 @@
 import type { Label } from '../../lib/model/label.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
+import { css, SvcElement } from '../dom/element.js'
 import { html, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { t } from '../words/t.js'

@@ -1,14 +1,13 @@
 import { SvcElement } from '../dom/element.js'
-import { html } from '../dom/html.js'
+import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { createEmulator } from '../terminal/emulator.js'
 import { createFeed } from '../terminal/feed.js'
 import { findText } from '../terminal/find.js'
 import { bytesOfKey } from '../terminal/keys.js'
 import type { KeyPress } from '../terminal/keys.js'
-import { everything, textIn } from '../terminal/selection.js'
-import type { Range } from '../terminal/selection.js'
-import { icon } from './icon.js'
+import { everything, rangeOf, stepped, textIn } from '../terminal/selection.js'
+import type { MarkStep, Place, Range } from '../terminal/selection.js'
 import { copyText } from './svc-copy.js'
 import { FindEvent, FindStepEvent, SvcFind } from './svc-find.js'
 import { createTerminalColors } from './terminal-colors.js'
@@ -31,7 +30,8 @@ const ringMs = 200
  * A terminal's screen. Takes what a program writes by `write()`. Attributes: `label`, its name for screen readers;
  * `spoken`: new output is read out. Events `terminalinput`, `terminalsize`, `terminaltitle`, `terminalbell`,
  * `terminalleave`. Keys go to the program but Ctrl-Shift-C and -V (copy, paste), -A (mark all), -F (find), -Up, -Down (scroll),
- * Shift-Page Up, -Page Down, -Home and -End (scroll), Ctrl-F6 (leave).
+ * Shift-Page Up, -Page Down, -Home and -End (scroll), Shift and an arrow (mark; on the alternate screen they are the
+ * program's), Ctrl-F6 (leave).
  */
 export class SvcTerminal extends SvcElement {
   static readonly observedAttributes = ['label']
@@ -52,6 +52,8 @@ export class SvcTerminal extends SvcElement {
   #wired: AbortSignal | undefined
 
   #selection: Range | null = null
+  /** Of a selection that keys extend: where it began, and where it is now. */
+  #ends: [Place, Place] | null = null
   #isFinding = false
   #hits: Range[] = []
   #hit = -1
@@ -63,6 +65,11 @@ export class SvcTerminal extends SvcElement {
   }
 
   /** As it began. */
+  /** Before it is shown: its place decides afterwards. */
+  resize(columns: number, rows: number): void {
+    this.#emulator.resize(columns, rows)
+  }
+
   reset(): void {
     this.#feed.clear()
     this.#emulator.reset()
@@ -128,7 +135,9 @@ export class SvcTerminal extends SvcElement {
     const { view, space, field } = nodes
     const emulator = this.#emulator
     const modes = (): typeof emulator.modes => emulator.modes
-    listenToKeys({ field, modes, onInput: bytes => this.#typed(bytes), onCommand: command => this.#command(command), signal })
+    listenToKeys({
+      field, modes, isAlternate: () => emulator.isAlternate, onInput: bytes => this.#typed(bytes), onCommand: command => this.#command(command), signal
+    })
     const onInput = (bytes: string): void => this.#send(bytes)
     listenToMouse({ view, space, emulator, cell: () => picture.cell, onInput, onSelect: range => this.#select(range), signal })
     this.listen(view, 'mousedown', event => this.#clicked(event as MouseEvent))
@@ -228,6 +237,7 @@ export class SvcTerminal extends SvcElement {
       case 'line-down': return picture.scrollBy(1)
       case 'top': return picture.scrollBy(-historyLength - rows)
       case 'bottom': return picture.follow()
+      default: return this.#extend(command)
     }
   }
 
@@ -235,8 +245,21 @@ export class SvcTerminal extends SvcElement {
     return this.#selection === null ? '' : textIn(this.#emulator, this.#selection)
   }
 
+  /** From the cursor, or from what is selected already. */
+  #extend(step: MarkStep): void {
+    const { cursor, firstLine, historyLength } = this.#emulator
+    const here = { line: firstLine + historyLength + cursor.y, column: cursor.x }
+    const { from = here, to = here } = this.#selection ?? {}
+    const [begin, end] = this.#ends ?? [from, to]
+    const now = stepped(this.#emulator, end, step)
+    this.#select(rangeOf(begin, now))
+    this.#ends = [begin, now]
+    this.#picture?.reveal(now.line)
+  }
+
   #select(range: Range | null): void {
     this.#selection = range
+    this.#ends = null
     this.#mark()
   }
 

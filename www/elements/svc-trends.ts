@@ -1,6 +1,5 @@
 import type { DayCounts, RecentDays } from '../../lib/model/overview.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
+import { css, SvcElement } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { countWords, numberWords, t } from '../words/t.js'

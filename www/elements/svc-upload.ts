@@ -1,12 +1,10 @@
 import { foundInDrop, foundInFiles } from '../archive/gather.js'
 import type { Found } from '../archive/gather.js'
-import { css } from '../dom/css.js'
-import { SvcElement } from '../dom/element.js'
-import { html } from '../dom/html.js'
+import { css, SvcElement } from '../dom/element.js'
+import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { t } from '../words/t.js'
 import { errorLine } from './field.js'
-import { icon } from './icon.js'
 import { sizeWords } from './words.js'
 
 /** The reader dropped or chose an archive. */

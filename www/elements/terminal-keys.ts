@@ -1,15 +1,18 @@
 import { bytesOfKey } from '../terminal/keys.js'
 import type { Modes } from '../terminal/modes.js'
 import { bytesOfPaste } from '../terminal/paste.js'
+import type { MarkStep } from '../terminal/selection.js'
 
 /** What keys ask of the terminal itself. */
 export type KeyCommand =
-  | 'copy' | 'mark-all' | 'find' | 'leave' | 'page-up' | 'page-down' | 'line-up' | 'line-down' | 'top' | 'bottom'
+  | 'copy' | 'mark-all' | 'find' | 'leave' | 'page-up' | 'page-down' | 'line-up' | 'line-down' | 'top' | 'bottom' | MarkStep
 
 export interface TerminalKeysNeeds {
   /** The hidden field that has the focus: input methods, dead keys and phones write into it. */
   field: HTMLTextAreaElement
   modes: () => Readonly<Modes>
+  /** A program has the whole screen: with Shift, arrows are its own. */
+  isAlternate: () => boolean
   /** Bytes for the program. */
   onInput: (bytes: string) => void
   onCommand: (command: KeyCommand) => void
@@ -24,8 +27,12 @@ const withShift: Readonly<Record<string, KeyCommand>> = {
   PageUp: 'page-up', PageDown: 'page-down', Home: 'top', End: 'bottom'
 }
 
+const marking: Readonly<Record<string, MarkStep>> = {
+  ArrowLeft: 'mark-left', ArrowRight: 'mark-right', ArrowUp: 'mark-up', ArrowDown: 'mark-down'
+}
+
 /** Turns what is typed, composed and pasted into bytes. */
-export function listenToKeys({ field, modes, onInput, onCommand, signal }: TerminalKeysNeeds): void {
+export function listenToKeys({ field, modes, isAlternate, onInput, onCommand, signal }: TerminalKeysNeeds): void {
   let isComposing = false
   const listen = <K extends keyof HTMLElementEventMap>(type: K, listener: (event: HTMLElementEventMap[K]) => void): void =>
     field.addEventListener(type, listener, { signal })
@@ -49,7 +56,7 @@ export function listenToKeys({ field, modes, onInput, onCommand, signal }: Termi
     }
     // 229: an input method has the key.
     if (isComposing || event.isComposing || event.keyCode === 229) return
-    const command = commandOf(event)
+    const command = commandOf(event, isAlternate())
     if (command !== null) {
       claim(event)
       onCommand(command)
@@ -102,10 +109,11 @@ function claim(event: KeyboardEvent): void {
   event.stopPropagation()
 }
 
-function commandOf({ key, ctrlKey, shiftKey, altKey, metaKey }: KeyboardEvent): KeyCommand | null {
+function commandOf({ key, ctrlKey, shiftKey, altKey, metaKey }: KeyboardEvent, isAlternate: boolean): KeyCommand | null {
   if (altKey || metaKey) return null
   if (ctrlKey && key === 'F6') return 'leave'
   if (!shiftKey) return null
   const name = key.length === 1 ? key.toUpperCase() : key
-  return (ctrlKey ? withControlShift : withShift)[name] ?? null
+  if (ctrlKey) return withControlShift[name] ?? null
+  return withShift[name] ?? (isAlternate ? null : (marking[name] ?? null))
 }

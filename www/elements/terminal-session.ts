@@ -1,6 +1,7 @@
 import { openTerminal } from '../server/terminal.js'
 import type { TerminalLink } from '../server/terminal.js'
 import type { Client } from '../server/client.js'
+import type { KeptTerminal } from '../state/kept-terminals.js'
 import { SvcTerminal } from './svc-terminal.js'
 
 /** A screen and the shell behind it. It lives on while other pages are shown. */
@@ -14,6 +15,8 @@ export interface TerminalSession {
   readonly title: string
   /** The bell rang since the session was last seen. */
   hasRung: boolean
+  /** For the page that comes after this one; null: there is no shell. */
+  kept(): KeptTerminal | null
   /** Another shell on the same screen, after the first has ended. */
   restart(): void
   close(): void
@@ -23,15 +26,18 @@ export interface TerminalSessionNeeds {
   key: string
   client: Client
   projectId: string | null
+  /** Of an earlier page. */
+  resumed?: KeptTerminal | undefined
   onChange: () => void
 }
 
 /** A session that begins once its element is on the page. */
-export function createTerminalSession({ key, client, projectId, onChange }: TerminalSessionNeeds): TerminalSession {
+export function createTerminalSession({ key, client, projectId, onChange, ...needs }: TerminalSessionNeeds): TerminalSession {
   const element = document.createElement('svc-terminal') as SvcTerminal
   let link: TerminalLink | null = null
   let title = ''
   let size: { columns: number; rows: number } | null = null
+  let resumed = needs.resumed
 
   const begin = (): void => {
     if (size === null) return
@@ -39,6 +45,7 @@ export function createTerminalSession({ key, client, projectId, onChange }: Term
       client,
       projectId,
       size,
+      resumed,
       onData: (text, drawn) => element.write(text, drawn),
       onGap: () => element.reset(),
       onState: onChange
@@ -55,9 +62,17 @@ export function createTerminalSession({ key, client, projectId, onChange }: Term
     get title() {
       return title
     },
+    kept() {
+      if (link === null || size === null || link.state === 'ended') return null
+      // A page that is loaded again at once has less than the one before it.
+      const sessionId = link.ready?.sessionId ?? resumed?.sessionId
+      const receivedBytes = Math.max(link.receivedBytes, resumed?.receivedBytes ?? 0)
+      return sessionId === undefined ? null : { sessionId, projectId, ...size, receivedBytes }
+    },
     restart() {
       link?.close()
       element.reset()
+      resumed = undefined
       begin()
       onChange()
     },
@@ -81,5 +96,10 @@ export function createTerminalSession({ key, client, projectId, onChange }: Term
     session.hasRung = true
     onChange()
   })
+  if (resumed !== undefined) {
+    size = { columns: resumed.columns, rows: resumed.rows }
+    element.resize(size.columns, size.rows)
+    begin()
+  }
   return session
 }

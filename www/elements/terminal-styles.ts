@@ -1,4 +1,4 @@
-import { css } from '../dom/css.js'
+import { css } from '../dom/element.js'
 
 /**
  * The terminal's sheet. Its palette is not that of logs: a program puts any colour on any other, and the terminal sees to

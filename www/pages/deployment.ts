@@ -1,25 +1,24 @@
-import type { Deployment, OutputLine } from '../../lib/model/deployment.js'
+import type { Deployment } from '../../lib/model/deployment.js'
 import { Refused } from '../server/client.js'
 import { followEvents } from '../server/sse.js'
 import type { ServerEvent } from '../server/sse.js'
-import { css } from '../dom/css.js'
+import { css } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { errorLine } from '../elements/field.js'
-import { loaded, staleLine } from '../elements/states.js'
+import { loaded, staleLine } from '../state/resource.js'
+import type { Resource } from '../state/resource.js'
 import { SvcDeploymentActions } from '../elements/svc-deployment-actions.js'
 import type { DeploymentMarkEvent, RolledBackEvent } from '../elements/svc-deployment-actions.js'
 import { SvcDialog } from '../elements/svc-dialog.js'
 import { SvcFailure } from '../elements/svc-failure.js'
 import type { ShowLineEvent } from '../elements/svc-failure.js'
 import { SvcLog } from '../elements/svc-log.js'
-import { SvcStatus } from '../elements/svc-status.js'
+import { SvcSpan, SvcStatus, SvcTime } from '../elements/facts.js'
 import { SvcSteps } from '../elements/svc-steps.js'
-import { SvcSpan, SvcTime } from '../elements/svc-time.js'
 import { deploymentWords, errorWords, sizeWords, timeWords } from '../elements/words.js'
-import { createOutput } from '../state/output.js'
-import type { Output } from '../state/output.js'
-import type { Resource } from '../state/resource.js'
+import { DeploymentOutput } from '../state/deployment-output.js'
+import type { DeploymentOutputNeeds } from '../state/deployment-output.js'
 import { Page } from './page.js'
 import { numberWords, t } from '../words/t.js'
 
@@ -69,8 +68,7 @@ export class DeploymentPage extends Page {
   #deployment!: Resource<Deployment>
   #streamProblem: string | null = null
   #lastStepsMs = 0
-  #output: Output = createOutput()
-  #hasBegun = false
+  #output: DeploymentOutput | undefined
   #compareModule: 'none' | 'loading' | 'there' = 'none'
 
   get #id(): string {
@@ -81,8 +79,9 @@ export class DeploymentPage extends Page {
     const { calls } = this.context
     this.entitle(t('Deployment'), [{ words: t('Deployments'), address: 'deployments' }])
     this.#deployment = this.resource(async signal => {
-      const deployment = await calls.timedDeployment(this.#id, signal)
-      if (!this.#hasBegun) this.#begin(deployment)
+      const record = calls.deploymentRecord(this.#id, signal)
+      if (this.#output !== undefined) return await record
+      const [deployment] = await Promise.all([record, this.#openOutput()])
       return deployment
     })
     // Scripts that write nothing move the steps too.
@@ -112,18 +111,19 @@ export class DeploymentPage extends Page {
     this.#compareModule = 'there'
   }
 
-  /** The end of a long output that nothing is added to comes with the record; anything else is followed from its start. */
-  #begin({ output, outputTruncated, status }: Deployment): void {
-    this.#hasBegun = true
-    if (outputTruncated !== true || status === 'queued' || status === 'running') return void this.#follow()
-    this.#output = createOutput({ isCut: true })
-    for (const line of linesOf(output)) this.#output.append(line)
+  /** Its end first, then what comes. Where that cannot be had now, the stream tells all of it, once it is there. */
+  async #openOutput(): Promise<void> {
+    const read: DeploymentOutputNeeds['read'] = query => this.context.calls.outputWindow(this.#id, query, this.signal)
+    const output = new DeploymentOutput({ read })
+    await output.open().catch(() => {})
+    this.#output = output
+    void this.#follow(output)
   }
 
-  async #follow(): Promise<void> {
+  async #follow(output: DeploymentOutput): Promise<void> {
     try {
       await followEvents({
-        open: (lastId, signal) => this.context.calls.outputStream(this.#id, lastId, signal),
+        open: (lastId, signal) => this.context.calls.outputStream(this.#id, lastId || String(output.told), signal),
         onEvent: event => this.#event(event),
         onConnection: state => this.context.connection.set(state),
         isFinal: error => error instanceof Refused,
@@ -135,10 +135,10 @@ export class DeploymentPage extends Page {
     }
   }
 
-  #event({ event, data }: ServerEvent): 'more' | 'last' {
+  #event({ event, data, id }: ServerEvent): 'more' | 'last' {
     if (event === 'log') {
       const { at, data: text } = JSON.parse(data) as { at: string; data: string }
-      this.#output.append({ at, text } satisfies OutputLine)
+      this.#output?.append({ at, text }, Number(id))
       if (this.#isGoing && Date.now() - this.#lastStepsMs > stepsMs) void this.#loadSteps()
       return 'more'
     }
@@ -229,10 +229,8 @@ export class DeploymentPage extends Page {
   }
 
   #compare(deployment: Deployment, against: string): Template {
-    const heading = deployment.status === 'failed' && against === '' ? t('Against the last good one') : t('Comparison')
     return html`
       <section class="section">
-        <div class="section-head"><h2>${heading}</h2></div>
         <svc-compare .deployment="${deployment}" .calls="${this.context.calls}" .against="${against === '' ? null : against}"
           @against="${(event: Event) => this.#compareWith((event as Event & { deployId: string }).deployId)}"></svc-compare>
       </section>`
@@ -251,8 +249,7 @@ export class DeploymentPage extends Page {
   /** The correction is a line of the output, written after its stream had ended. */
   #marked({ deployment }: DeploymentMarkEvent): void {
     this.#deployment.set(deployment)
-    this.#output = createOutput()
-    void this.#follow()
+    void this.#openOutput().then(() => this.update())
   }
 
   async #download(): Promise<void> {
@@ -268,13 +265,6 @@ export class DeploymentPage extends Page {
 }
 
 const origin = (id: string): Template => html`<a href="deployments/${id}">${t('rolled back to an earlier deployment')}</a>`
-
-/** As `timestamps` writes them: 24 characters of time, a blank, the text. */
-function linesOf(output: string): OutputLine[] {
-  const lines = output.split('\n')
-  if (lines.at(-1) === '') lines.pop()
-  return lines.map(line => ({ at: line.slice(0, 24), text: line.slice(25) }))
-}
 
 function facts(deployment: Deployment): Template {
   const { archiveBytes, archiveSha256, fileCount, actorIp, env, id, triggerSource, hasArtifact } = deployment

@@ -1,4 +1,4 @@
-import { css } from '../dom/css.js'
+import { css } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { roomTabs } from '../elements/room-tabs.js'

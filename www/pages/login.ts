@@ -1,5 +1,5 @@
 import { Refused } from '../server/client.js'
-import { css } from '../dom/css.js'
+import { css } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { errorLine, field, submitted } from '../elements/field.js'

@@ -1,16 +1,15 @@
 import type { LogSource } from '../../lib/model/log-source.js'
 import type { Project } from '../../lib/model/project.js'
-import { css } from '../dom/css.js'
-import { html, keyed } from '../dom/html.js'
+import { css } from '../dom/element.js'
+import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { icon } from '../elements/icon.js'
 import { logFileElements } from '../elements/svc-log-file.js'
 import { kindWords } from '../elements/log-kinds.js'
-import { loaded } from '../elements/states.js'
+import { loaded } from '../state/resource.js'
+import type { Resource } from '../state/resource.js'
 import { SvcMergedLog } from '../elements/svc-merged-log.js'
 import { createLogCalls } from '../server/log-calls.js'
 import type { LogCalls } from '../server/log-calls.js'
-import type { Resource } from '../state/resource.js'
 import { t } from '../words/t.js'
 import { Page } from './page.js'
 
@@ -20,8 +19,6 @@ interface Group {
   sources: readonly LogSource[]
 }
 
-/** Asked for at the same time: each project has a list of its own. */
-const lanes = 6
 const mostSide = 4
 const mostMerged = 6
 
@@ -91,15 +88,8 @@ export class LogsPage extends Page {
   }
 
   async #load(signal: AbortSignal): Promise<Group[]> {
-    const projects = await this.context.calls.projects(signal)
-    const groups: Group[] = projects.map(project => ({ project, sources: [] }))
-    const waiting = [...groups]
-    const work = async (): Promise<void> => {
-      for (let group = waiting.shift(); group !== undefined; group = waiting.shift()) {
-        group.sources = await this.#calls.sources(group.project.id, signal)
-      }
-    }
-    await Promise.all(Array.from({ length: lanes }, work))
+    const [projects, sources] = await Promise.all([this.context.calls.projects(signal), this.#calls.allSources(signal)])
+    const groups = projects.map(project => ({ project, sources: sources.filter(({ projectId }) => projectId === project.id) }))
     return groups.filter(({ sources }) => sources.length > 0)
   }
 

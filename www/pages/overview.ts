@@ -1,14 +1,13 @@
 import type { Overview, PinnedProject, RecentDays } from '../../lib/model/overview.js'
-import { css } from '../dom/css.js'
+import { css } from '../dom/element.js'
 import { html, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { loaded, staleLine } from '../elements/states.js'
+import { loaded, staleLine } from '../state/resource.js'
+import type { Resource } from '../state/resource.js'
 import { SvcDeployments } from '../elements/svc-deployments.js'
-import { SvcStatus } from '../elements/svc-status.js'
-import { SvcSpan, SvcTime } from '../elements/svc-time.js'
+import { SvcSpan, SvcStatus, SvcTime } from '../elements/facts.js'
 import { deploymentWords, spanWords } from '../elements/words.js'
 import { Unreachable } from '../server/client.js'
-import type { Resource } from '../state/resource.js'
 import { numberWords, t } from '../words/t.js'
 import { Page } from './page.js'
 
@@ -118,14 +117,15 @@ export class OverviewPage extends Page {
     try {
       const loaded = await late[space.getAttribute('data-late') as keyof typeof late]()
       this.context.define(loaded.elements)
-      if ('addReading' in loaded) this.#machine = loaded
-      else this.#hasTrends = true
+      if ('addReading' in loaded) {
+        this.#machine = loaded
+        void this.#read()
+      } else this.#hasTrends = true
     } catch {
       // The answer is there without charts.
       this.#waiting.add(space)
     }
     this.update()
-    await this.#read()
   }
 
   /** A reading of the machine, while its charts are shown; where it fails, the overview itself says why. */

@@ -1,14 +1,16 @@
 import type { ResourceSnapshot } from '../../lib/model/machine.js'
 import type { Calls } from '../server/calls.js'
-import type { Client } from '../server/client.js'
+import type { Client, Connection } from '../server/client.js'
 import { SvcElement } from '../dom/element.js'
 import { NoticeEvent } from '../elements/svc-notices.js'
 import type { NoticeKind } from '../elements/svc-notices.js'
 import type { Place, Router } from '../router.js'
-import type { Connection } from '../state/connection.js'
 import { createResource } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
 import type { Session } from '../state/session.js'
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { t } from '../words/t.js'
 
 /** Elements by their tag, as a module hands them to whoever registers them. */
 export type ElementTable = Readonly<Record<string, CustomElementConstructor>>
@@ -110,5 +112,36 @@ export abstract class Page extends SvcElement {
       this.notify(error instanceof Error ? error.message : String(error), 'failed')
     }
     this.update()
+  }
+}
+
+/** An address without a page, or a page that could not be fetched (property `isUnloadable`). */
+export class LostPage extends Page {
+  isUnloadable = false
+
+  protected override connected(): void {
+    const title = this.isUnloadable ? t('Not loaded') : t('Not found')
+    this.entitle(title, [{ words: title }])
+  }
+
+  protected override view(): Template {
+    if (this.isUnloadable) {
+      return html`
+        <div class="state">
+          <h1>${t('This page could not be loaded')}</h1>
+          <p class="muted">
+            ${t('The server did not send it. It may be restarting, or it has been updated since you came.')}
+          </p>
+          <button type="button" class="primary" @click="${() => location.reload()}">${t('Load again')}</button>
+        </div>`
+    }
+    return html`
+      <div class="state">
+        <h1>${t('There is nothing here')}</h1>
+        <p class="muted">
+          ${t('The address names no page of this panel. The thing it meant may have been deleted.')}
+        </p>
+        <a class="button" href=".">${t('To the overview')}</a>
+      </div>`
   }
 }

@@ -1,17 +1,18 @@
 import type { TerminalAvailability } from '../../lib/model/terminal.js'
 import type { Project } from '../../lib/model/project.js'
-import { html, keyed } from '../dom/html.js'
+import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { icon } from '../elements/icon.js'
-import { loaded } from '../elements/states.js'
+import { loaded } from '../state/resource.js'
+import type { Resource } from '../state/resource.js'
 import { SvcFind } from '../elements/svc-find.js'
 import { SvcTerminal } from '../elements/svc-terminal.js'
 import { SvcTerminalKeys } from '../elements/svc-terminal-keys.js'
 import { createTerminalSession } from '../elements/terminal-session.js'
 import type { TerminalSession } from '../elements/terminal-session.js'
 import { terminalPageSheet } from '../elements/terminal-styles.js'
-import { noTerminal, noteOf, stateWords } from '../elements/terminal-words.js'
-import type { Resource } from '../state/resource.js'
+import { noteOf, noTerminal, stateWords } from '../elements/terminal-words.js'
+import { createKeptTerminals } from '../state/kept-terminals.js'
+import type { KeptTerminal } from '../state/kept-terminals.js'
 import { SessionEvent } from '../state/session.js'
 import { t } from '../words/t.js'
 import { Page } from './page.js'
@@ -24,6 +25,8 @@ interface Kept {
   sessions: TerminalSession[]
   shown: string
   count: number
+  /** The shells of the page before this one, when it was loaded again, were taken over. */
+  isResumed: boolean
   /** The page that is shown, if it is. */
   onChange: () => void
 }
@@ -43,7 +46,7 @@ export class TerminalPage extends Page {
   get #kept(): Kept {
     let found = kept.get(this.context)
     if (found === undefined) {
-      const made: Kept = { sessions: [], shown: '', count: 0, onChange: () => {} }
+      const made: Kept = { sessions: [], shown: '', count: 0, isResumed: false, onChange: () => {} }
       this.context.session.addEventListener('session', event => {
         if ((event as SessionEvent).reason === null) return
         for (const session of made.sessions) session.close()
@@ -52,6 +55,18 @@ export class TerminalPage extends Page {
       kept.set(this.context, (found = made))
     }
     return found
+  }
+
+  /** A page that is loaded again goes on with the shells of the one before. */
+  #resume(): void {
+    const all = this.#kept
+    if (all.isResumed) return
+    all.isResumed = true
+    const storage = createKeptTerminals({ base: document.baseURI, tab: sessionStorage })
+    for (const resumed of storage.take()) this.#add(resumed.projectId, resumed)
+    addEventListener('pagehide', () => storage.put(all.sessions.flatMap(session => session.kept() ?? [])))
+    // It was not left after all.
+    addEventListener('pageshow', () => void storage.take())
   }
 
   protected override connected(): void {
@@ -79,23 +94,29 @@ export class TerminalPage extends Page {
 
   /** Shows what the address asks for, which is a session that is there already, or a new one. */
   #arrive(): void {
+    this.#resume()
     const projectId = this.place.query.get('project')
     const { sessions } = this.#kept
     const fitting = sessions.findLast(session => projectId === null || session.projectId === projectId)
     if (fitting === undefined) this.#open(projectId)
-    else if (projectId !== null) this.#show(fitting)
+    else if (projectId !== null || this.#kept.shown === '') this.#show(fitting)
   }
 
   #open(projectId: string | null): void {
+    this.#show(this.#add(projectId))
+  }
+
+  #add(projectId: string | null, resumed?: KeptTerminal): TerminalSession {
     const all = this.#kept
     const session = createTerminalSession({
       key: `terminal-${++all.count}`,
       client: this.context.client,
       projectId,
+      resumed,
       onChange: () => all.onChange()
     })
     all.sessions.push(session)
-    this.#show(session)
+    return session
   }
 
   #show(session: TerminalSession): void {

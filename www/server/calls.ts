@@ -1,4 +1,4 @@
-import type { Deployment, DeploymentStatus, FinalStatus } from '../../lib/model/deployment.js'
+import type { Deployment, DeploymentStatus, FinalStatus, OutputLine } from '../../lib/model/deployment.js'
 import type { HealthReport } from '../../lib/model/health.js'
 import type { ResourceSnapshot } from '../../lib/model/machine.js'
 import type { Changes } from '../../lib/model/manifest.js'
@@ -41,6 +41,20 @@ export type ProjectPatch = Partial<
 >
 
 /** The API as functions. Each rejects as Client.ask does. */
+/** Bytes of what is stored: from one on, before one, or the end. */
+export interface OutputWindowQuery {
+  from?: number
+  before?: number
+  bytes: number
+}
+
+/** Whole lines, and the bytes in which they stand. */
+export interface OutputWindow {
+  lines: OutputLine[]
+  from: number
+  to: number
+}
+
 export interface Calls {
   login(token: string): Promise<void>
   /** `days`: also how the deployments of so many days ended. */
@@ -57,8 +71,10 @@ export interface Calls {
   regenerateToken(id: string): Promise<string>
   deployments(query: DeploymentQuery, signal?: AbortSignal): Promise<DeploymentPage>
   deployment(id: string, signal?: AbortSignal): Promise<Deployment>
-  /** The record; in its output each line begins with its time. */
-  timedDeployment(id: string, signal?: AbortSignal): Promise<Deployment>
+  /** The record with the end of its output only, as in a list. */
+  deploymentRecord(id: string, signal?: AbortSignal): Promise<Deployment>
+  /** A part of the output: lines with their times. */
+  outputWindow(id: string, query: OutputWindowQuery, signal?: AbortSignal): Promise<OutputWindow>
   /** The event stream of the output, behind an offset (§6.1). */
   outputStream(id: string, lastEventId: string, signal: AbortSignal): Promise<Response>
   /** The whole output as text. */
@@ -69,6 +85,13 @@ export interface Calls {
   rollback(id: string): Promise<string>
   cancel(id: string): Promise<void>
   mark(id: string, status: FinalStatus): Promise<Deployment>
+}
+
+/** As `timestamps` writes them: 24 characters of time, a blank, the text. */
+function linesOf(output: string): OutputLine[] {
+  const lines = output.split('\n')
+  if (lines.at(-1) === '') lines.pop()
+  return lines.map(line => ({ at: line.slice(0, 24), text: line.slice(25) }))
 }
 
 /** The paths of the API in one place. */
@@ -109,7 +132,14 @@ export function createCalls(client: Client): Calls {
       return { items, total: Number(response.headers.get('x-total-count') ?? items.length) }
     },
     deployment: (id, signal) => ask('GET', `api/logs/${segment(id)}`, { signal }),
-    timedDeployment: (id, signal) => ask('GET', `api/logs/${segment(id)}?timestamps=1`, { signal }),
+    deploymentRecord: (id, signal) => ask('GET', `api/logs/${segment(id)}?output=end`, { signal }),
+    async outputWindow(id, query, signal) {
+      const sought = new URLSearchParams({ timestamps: '1' })
+      for (const [name, value] of Object.entries(query)) if (value !== undefined) sought.set(name, String(value))
+      const response = await send('GET', `api/logs/${segment(id)}/output?${sought}`, { signal })
+      const place = (name: string): number => Number(response.headers.get(`x-svc-output-${name}`))
+      return { lines: linesOf(await response.text()), from: place('from'), to: place('to') }
+    },
     outputStream(id, lastEventId, signal) {
       const headers: Record<string, string> = { accept: 'text/event-stream' }
       if (lastEventId !== '') headers['last-event-id'] = lastEventId

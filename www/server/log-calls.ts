@@ -33,6 +33,8 @@ export interface BulkOutcome {
 /** The API of log sources as functions (§4.9, §6.3, §6.4). Each rejects as Client.ask does. */
 export interface LogCalls {
   sources(projectId: string, signal?: AbortSignal): Promise<LogSource[]>
+  /** Of all projects. */
+  allSources(signal?: AbortSignal): Promise<LogSource[]>
   add(projectId: string, items: readonly NewLogSource[]): Promise<LogSource[]>
   change(id: string, patch: Partial<Pick<LogSource, 'label' | 'kind' | 'sortOrder'>>): Promise<LogSource>
   /** At most 200. The files stay. */
@@ -55,6 +57,9 @@ export function createLogCalls(client: Client): LogCalls {
   return {
     async sources(projectId, signal) {
       return (await ask<{ items: LogSource[] }>('GET', ofProject(projectId), { signal })).items
+    },
+    async allSources(signal) {
+      return (await ask<{ items: LogSource[] }>('GET', 'api/log-sources', { signal })).items
     },
     async add(projectId, items) {
       return (await ask<{ items: LogSource[] }>('POST', ofProject(projectId), { body: { items } })).items

@@ -1,4 +1,4 @@
-import { pauseMs } from '../state/connection.js'
+import { pauseMs } from './client.js'
 import { createLineReader } from './lines.js'
 
 /*

@@ -1,6 +1,5 @@
 import type { TerminalAvailability, TerminalErrorReason, TerminalInput, TerminalMessage } from '../../lib/model/terminal.js'
-import { pauseMs } from '../state/connection.js'
-import { Refused } from './client.js'
+import { pauseMs, Refused } from './client.js'
 import type { Client } from './client.js'
 
 /*
@@ -26,6 +25,8 @@ export interface TerminalLinkNeeds {
   /** The directory it starts in is that project's; null: the server's user's own. */
   projectId: string | null
   size: { columns: number; rows: number }
+  /** The session of an earlier page that is continued: its output comes again, as far as it is kept. */
+  resumed?: { sessionId: string; receivedBytes: number } | undefined
   /** What the program wrote; `drawn` is called when the reader can see it, and lets the server send more. */
   onData: (text: string, drawn: () => void) => void
   /** Output was lost while the connection was: what is shown is no longer what the program knows. */
@@ -50,6 +51,8 @@ export interface TerminalLink {
   /** Once the state is `ended`. */
   readonly end: TerminalEnd | null
   readonly ready: TerminalReady | null
+  /** How much has come: the place in the session's output. */
+  readonly receivedBytes: number
   /** The server answers, but not one of several sockets has reached it. */
   readonly isBlocked: boolean
   /** Keys and the like. What comes before the shell is there waits for it; while the connection is lost it is dropped. */
@@ -72,7 +75,7 @@ const opened = 1
 
 /** Begins a session. */
 export function openTerminal(needs: TerminalLinkNeeds): TerminalLink {
-  const { client, projectId, onData, onGap, onState, openSocket = address => new WebSocket(address) } = needs
+  const { client, projectId, resumed, onData, onGap, onState, openSocket = address => new WebSocket(address) } = needs
   const { checkMs, silenceMs, answerMs } = { ...defaultTiming, ...needs.timing }
   const life = new AbortController()
   const encoder = new TextEncoder()
@@ -110,6 +113,8 @@ export function openTerminal(needs: TerminalLinkNeeds): TerminalLink {
   }
 
   const send = (bytes: string): void => {
+    // What the program asked of the screen then was answered then.
+    if (resumed !== undefined && drawnBytes < resumed.receivedBytes) return
     if (ready === null && early.length < maxEarlyLength) early += bytes
     for (let at = 0; at < bytes.length; at += maxInputLength) {
       say({ type: 'input', data: bytes.slice(at, at + maxInputLength) })
@@ -191,6 +196,9 @@ export function openTerminal(needs: TerminalLinkNeeds): TerminalLink {
     if (ready !== null) {
       query.set('sessionId', ready.sessionId)
       query.set('from', String(receivedBytes))
+    } else if (resumed !== undefined) {
+      query.set('sessionId', resumed.sessionId)
+      query.set('from', '0')
     } else if (projectId !== null) query.set('projectId', projectId)
     return client.address(`api/terminal/ws?${query}`).replace(/^http/, 'ws')
   }
@@ -230,6 +238,9 @@ export function openTerminal(needs: TerminalLinkNeeds): TerminalLink {
     },
     get ready() {
       return ready
+    },
+    get receivedBytes() {
+      return receivedBytes
     },
     get isBlocked() {
       return ready === null && failures >= blockedAttempts

@@ -46,8 +46,8 @@ export function createHeldLines({ maxLines = 100_000, maxCharacters = 32 * 1024 
 
   const sizeOf = (part: readonly LogLine[]): number =>
     part.reduce((sum, { text, isNote }) => sum + (isNote === true ? 0 : text.length + 1), 0)
-  const isOver = (share: number): boolean =>
-    parts.length > 1 && (lines.length > maxLines * share || characters > maxCharacters * share)
+  const isOver = (share: number, gone = 0): boolean =>
+    parts.length > 1 && (lines.length - gone > maxLines * share || characters > maxCharacters * share)
 
   return {
     get lines() {
@@ -87,15 +87,18 @@ export function createHeldLines({ maxLines = 100_000, maxCharacters = 32 * 1024 
     },
     trim(end) {
       if (!isOver(1)) return
-      while (isOver(0.9)) {
+      let gone = 0
+      while (isOver(0.9, gone)) {
         const part = (end === 'head' ? parts.shift() : parts.pop()) as (typeof parts)[number]
         characters -= part.characters
-        if (end === 'head') {
-          lines.splice(0, part.count)
-          firstNumber += part.count
-        } else {
-          lines.splice(lines.length - part.count)
-        }
+        gone += part.count
+      }
+      // At once: lines that came one by one are as many parts.
+      if (end === 'head') {
+        lines.splice(0, gone)
+        firstNumber += gone
+      } else {
+        lines.splice(lines.length - gone)
       }
     },
     forgetBytes() {

@@ -13,8 +13,19 @@ export type Sought = Pick<LogSearchQuery, 'q' | 'isRegex' | 'ignoresCase'>
 export const maxHits = 1000
 const contextLines = 2
 
+/** A search as it is shown. */
+export interface LogSearching extends EventTarget {
+  readonly sought: Sought
+  /** `source`: in which of several files. */
+  readonly hits: ReadonlyArray<LogHit & { source?: number }>
+  readonly state: SearchState
+  readonly problem: string | null
+  readonly progress: { done: number; all: number } | null
+  cancel(): void
+}
+
 /** A search of a whole file on the server; hits come as they are found. Dispatches `change`. */
-export class LogSearch extends Announcer {
+export class LogSearch extends Announcer implements LogSearching {
   readonly sought: Sought
   readonly hits: LogHit[] = []
   state: SearchState = 'running'

@@ -7,7 +7,8 @@ import type { LogLine, LogText } from './log-text.js'
  * it. Lines that are new wait a moment for those of the other logs, which may come a little later though they are older.
  *
  * Of the past, what is shown begins where every log has lines: before that, one log alone would look like silence of the
- * others. So the log whose lines reach back least is the one that is paged in next.
+ * others. So the log whose lines reach back least is the one that is paged in next. Where the reader has gone to another
+ * place, the same holds for the end: what is shown ends where the first of the logs does.
  */
 
 export interface MergedNeeds {
@@ -36,7 +37,6 @@ const maxPagedLines = 80_000
 
 export class MergedLog extends Announcer implements LogText {
   readonly lines: LogLine[] = []
-  readonly isAtEnd = true
   readonly #needs: MergedNeeds
   readonly #times: number[] = []
   #taken: Taken[] = []
@@ -46,6 +46,8 @@ export class MergedLog extends Announcer implements LogText {
   #epoch = 0
   #arrived = 0
   #hasDropped = false
+  /** What is shown goes up to the end of all. */
+  #isComplete = true
 
   constructor(needs: MergedNeeds) {
     super()
@@ -69,14 +71,23 @@ export class MergedLog extends Announcer implements LogText {
     return this.#arrived
   }
 
+  get isAtEnd(): boolean {
+    return this.#needs.parts.every(part => part.isAtEnd)
+  }
+
   get head(): LogText['head'] {
     if (this.#hasDropped || this.lines.length > maxPagedLines) return 'dropped'
     return this.#needs.parts.some(part => part.head === 'more') ? 'more' : 'start'
   }
 
   reach(edge: 'start' | 'end'): void {
-    if (edge === 'end' || this.head !== 'more') return
     const { parts } = this.#needs
+    if (edge === 'end') {
+      const [first] = parts.map((part, index) => ({ part, endMs: this.#endOf(index) }))
+        .filter(({ part }) => !part.isAtEnd).sort((a, b) => a.endMs - b.endMs)
+      return first?.part.reach?.('end')
+    }
+    if (this.head !== 'more') return
     const [latest] = parts.map((part, index) => ({ part, startMs: this.#startOf(index) }))
       .filter(({ part }) => part.head === 'more').sort((a, b) => b.startMs - a.startMs)
     latest?.part.reach?.('start')
@@ -95,13 +106,42 @@ export class MergedLog extends Announcer implements LogText {
     return found === -1 ? null : this.#firstNumber + found
   }
 
+  toEnd(): void {
+    for (const part of this.#needs.parts) part.toEnd?.()
+  }
+
+  /**
+   * Goes to where a time is, in all of them; gives the number of the line that `isIt`, or of the first one then or later.
+   * Null: nothing was written then or later.
+   */
+  async jump(atMs: number, isIt: (line: LogLine) => boolean): Promise<number | null> {
+    const { parts } = this.#needs
+    const isHeld = (this.#times[0] ?? Infinity) <= atMs && (this.#times.at(-1) ?? -Infinity) >= atMs
+    if (!isHeld) {
+      // One that has nothing as late as that is shown by its end.
+      await Promise.all(parts.map(async part => {
+        if ((await part.seek(atMs)) !== null || part.isAtEnd) return
+        const change = new Promise(resolve => part.addEventListener('change', resolve, { once: true }))
+        part.toEnd?.()
+        await change
+      }))
+      this.#rebuild()
+    }
+    const from = this.#times.findIndex(timeMs => timeMs >= atMs)
+    if (from === -1) return null
+    let found = from
+    while (found < this.lines.length && this.#times[found] === this.#times[from] && !isIt(this.lines[found] as LogLine)) found++
+    return this.#firstNumber + (this.#times[found] === this.#times[from] ? found : from)
+  }
+
   #changed(index: number): void {
     const part = this.#needs.parts[index] as LogText
     const taken = this.#taken[index] as Taken
-    if (part.epoch !== taken.epoch || taken.end === taken.first) return this.#rebuild()
+    if (part.epoch !== taken.epoch || (taken.end === taken.first && this.#isComplete)) return this.#rebuild()
     if (part.firstNumber < taken.first) this.#takeBefore()
     const end = part.firstNumber + part.lines.length
-    if (end > taken.end) this.#takeNew(index, end)
+    if (!this.#isComplete) this.#takeAfter()
+    else if (end > taken.end) this.#takeNew(index, end)
     this.announce()
   }
 
@@ -123,14 +163,17 @@ export class MergedLog extends Announcer implements LogText {
       this.#times.push(timeMs)
     }
     this.#arrived += held.length
-    if (this.lines.length > maxLines) {
-      const count = Math.ceil(maxLines / 10)
-      this.lines.splice(0, count)
-      this.#times.splice(0, count)
-      this.#firstNumber += count
-      this.#hasDropped = true
-    }
+    this.#trim()
     this.announce()
+  }
+
+  #trim(): void {
+    if (this.lines.length <= maxLines) return
+    const count = this.lines.length - maxLines + Math.ceil(maxLines / 10)
+    this.lines.splice(0, count)
+    this.#times.splice(0, count)
+    this.#firstNumber += count
+    this.#hasDropped = true
   }
 
   /** All that the parts hold and every part reaches back to. */
@@ -144,11 +187,14 @@ export class MergedLog extends Announcer implements LogText {
     this.#epoch++
     this.lines.length = 0
     this.#times.length = 0
+    const ceilingMs = this.#ceilingMs
     this.#taken = parts.map((part, index) => {
-      const end = part.firstNumber + part.lines.length
-      const times = this.#timed(index, part.firstNumber, end, -Infinity)
-      return { epoch: part.epoch, first: end, end, lastMs: times.at(-1)?.timeMs ?? -Infinity }
+      const timed = this.#timed(index, part.firstNumber, part.firstNumber + part.lines.length, -Infinity)
+      const count = timed.length - timed.findLastIndex(({ timeMs }) => timeMs <= ceilingMs) - 1
+      const end = part.firstNumber + timed.length - count
+      return { epoch: part.epoch, first: end, end, lastMs: timed[timed.length - count - 1]?.timeMs ?? -Infinity }
     })
+    this.#isComplete = this.isAtEnd
     this.#takeBefore()
     this.#firstNumber = 0
     this.announce()
@@ -171,6 +217,43 @@ export class MergedLog extends Announcer implements LogText {
     this.lines.unshift(...earlier.map(({ line }) => line))
     this.#times.unshift(...earlier.map(({ timeMs }) => timeMs))
     this.#firstNumber -= earlier.length
+  }
+
+  /** Up to where every part has been read. */
+  get #ceilingMs(): number {
+    return Math.min(...this.#needs.parts.map((part, index) => (part.isAtEnd ? Infinity : this.#endOf(index))))
+  }
+
+  /** Puts after what is shown the lines up to where every part has been read now. */
+  #takeAfter(): void {
+    const ceilingMs = this.#ceilingMs
+    const later: Timed[] = []
+    for (const [index, part] of this.#needs.parts.entries()) {
+      const taken = this.#taken[index] as Taken
+      const timed = this.#timed(index, taken.end, part.firstNumber + part.lines.length, taken.lastMs)
+      const fresh = timed.slice(0, timed.findLastIndex(({ timeMs }) => timeMs <= ceilingMs) + 1)
+      taken.end += fresh.length
+      taken.lastMs = fresh.at(-1)?.timeMs ?? taken.lastMs
+      later.push(...fresh)
+    }
+    later.sort((a, b) => a.timeMs - b.timeMs)
+    for (const { line, timeMs } of later) {
+      this.lines.push(line)
+      this.#times.push(timeMs)
+    }
+    this.#isComplete = this.isAtEnd
+    this.#trim()
+  }
+
+  /** When the last line that a part holds was written. */
+  #endOf(index: number): number {
+    const { lines } = this.#needs.parts[index] as LogText
+    const nowMs = Date.now()
+    for (let place = lines.length - 1; place >= 0; place--) {
+      const timeMs = timeOfLine((lines[place] as LogLine).text, nowMs)
+      if (timeMs !== null) return timeMs
+    }
+    return Infinity
   }
 
   /** When the first line that a part holds was written. */

@@ -2,7 +2,7 @@ import type { OutputLine } from '../../lib/model/deployment.js'
 import { Announcer } from './log-text.js'
 import type { LogLine, LogText } from './log-text.js'
 
-/** The output of a deployment as far as it is known. */
+/** The output of a deployment that is being pushed from here, as far as it has come. */
 export interface Output extends LogText {
   readonly lines: readonly LogLine[]
   /** Lines at the head that were given up for the limit's sake. */
@@ -13,8 +13,8 @@ export interface Output extends LogText {
 /** Beyond this the head is given up, a tenth at a time; the whole can be downloaded. */
 const defaultMaxLines = 200_000
 
-/** Lines as they come; those who show them listen. `isCut`: there are earlier ones that are not going to come. */
-export function createOutput({ maxLines = defaultMaxLines, isCut = false } = {}): Output {
+/** Lines as they come; those who show them listen. */
+export function createOutput({ maxLines = defaultMaxLines } = {}): Output {
   class Lines extends Announcer implements Output {
     readonly lines: LogLine[] = []
     readonly epoch = 0
@@ -30,7 +30,7 @@ export function createOutput({ maxLines = defaultMaxLines, isCut = false } = {})
     }
 
     get head(): LogText['head'] {
-      return isCut || this.droppedLines > 0 ? 'dropped' : 'start'
+      return this.droppedLines > 0 ? 'dropped' : 'start'
     }
 
     append(line: OutputLine): void {

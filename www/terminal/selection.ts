@@ -28,6 +28,23 @@ export function rangeOf(one: Place, other: Place): Range {
   return isBefore ? { from: one, to: other } : { from: other, to: one }
 }
 
+export type MarkStep = 'mark-left' | 'mark-right' | 'mark-up' | 'mark-down'
+
+/** Where one step from a place leads; at either end of everything: there. */
+export function stepped(lines: Lines, { line, column }: Place, step: MarkStep): Place {
+  const last = lines.firstLine + lines.historyLength + lines.rows - 1
+  switch (step) {
+    case 'mark-left': return column > 0 || line === lines.firstLine
+      ? { line, column: Math.max(0, column - 1) }
+      : { line: line - 1, column: lines.columns }
+    case 'mark-right': return column < lines.columns || line === last
+      ? { line, column: Math.min(lines.columns, column + 1) }
+      : { line: line + 1, column: 0 }
+    case 'mark-up': return { line: Math.max(lines.firstLine, line - 1), column }
+    case 'mark-down': return { line: Math.min(last, line + 1), column }
+  }
+}
+
 /** The columns of a line that a range marks; null: none. */
 export function columnsIn({ from, to }: Range, line: number, columns: number): { from: number; to: number } | null {
   if (line < from.line || line > to.line) return null

@@ -39,3 +39,8 @@ export function listLogSources(db: Reader, projectId: string): LogSource[] {
   const rows = db.all<LogSource>('SELECT * FROM logSources WHERE projectId = ? ORDER BY sortOrder, position', projectId)
   return rows.map(row => columns.decode(row))
 }
+
+/** Those of all projects, each project's in its order. */
+export function listAllLogSources(db: Reader): LogSource[] {
+  return db.all<LogSource>('SELECT * FROM logSources ORDER BY projectId, sortOrder, position').map(row => columns.decode(row))
+}

@@ -40,6 +40,61 @@ class PagedLog extends Announcer implements LogText {
   }
 }
 
+/** A log of which a part is held that can be anywhere. */
+class PlacedLog extends Announcer implements LogText {
+  epoch = 0
+  arrivedLines = 0
+  firstNumber = 0
+  lines: LogLine[] = []
+  #from = 0
+  #end = 0
+  readonly #seconds: readonly number[]
+  readonly #name: string
+
+  constructor(name: string, seconds: readonly number[]) {
+    super()
+    this.#name = name
+    this.#seconds = seconds
+    this.toEnd()
+  }
+
+  #hold(from: number, end: number): void {
+    this.#from = Math.max(0, from)
+    this.#end = Math.min(this.#seconds.length, end)
+    this.lines = this.#seconds.slice(this.#from, this.#end).map(second => line(at(second, `${this.#name}${second}`)))
+    this.announce()
+  }
+
+  get head(): LogText['head'] {
+    return this.#from > 0 ? 'more' : 'start'
+  }
+
+  get isAtEnd(): boolean {
+    return this.#end === this.#seconds.length
+  }
+
+  reach(edge: 'start' | 'end'): void {
+    const from = edge === 'start' ? Math.max(0, this.#from - 3) : this.#from
+    this.firstNumber -= this.#from - from
+    this.#hold(from, edge === 'end' ? this.#end + 3 : this.#end)
+  }
+
+  toEnd(): void {
+    this.epoch++
+    this.firstNumber = 0
+    this.#hold(this.#seconds.length - 4, this.#seconds.length)
+  }
+
+  async seek(atMs: number): Promise<number | null> {
+    const found = this.#seconds.findIndex(second => 1e12 + second * 1000 >= atMs)
+    if (found === -1) return null
+    this.epoch++
+    this.firstNumber = 0
+    this.#hold(found - 2, found + 3)
+    return Math.min(found, 2)
+  }
+}
+
 function merged(t: { teardown(work: () => void): void }, parts: LogText[]): MergedLog {
   const life = new AbortController()
   t.teardown(() => life.abort())
@@ -99,4 +154,35 @@ t.test('a time that is not held yet is paged to', async t => {
   const log = merged(t, [new PagedLog(a, 2), new PagedLog([at(1000, 'b')], 1)])
   const found = await log.seek(1e12 + 200_000)
   t.equal(log.lines[(found as number) - log.firstNumber]?.text, a[20])
+})
+
+t.test('a time far from what is held is gone to in all of them, and read on from there to the end', async t => {
+  const even = new PlacedLog('a', Array.from({ length: 50 }, (_, index) => index * 2))
+  const odd = new PlacedLog('b', Array.from({ length: 50 }, (_, index) => index * 2 + 1))
+  const late = new PlacedLog('c', [500, 501, 502])
+  const log = merged(t, [even, odd, late])
+  const seconds = (): number[] => log.lines.map(({ text }) => Number(text.split(' ').at(-1)?.slice(1)))
+  const inOrder = (): void => {
+    t.same(seconds(), seconds().map((_, index) => (seconds()[0] as number) + index).map(second => second > 99 ? second + 400 : second))
+  }
+
+  const number = await log.jump(1e12 + 31_000, ({ text }) => text.endsWith('b31'))
+  t.match(log.lines[(number ?? NaN) - log.firstNumber]?.text, / b31$/)
+  t.notOk(log.isAtEnd)
+  t.equal(log.head, 'more')
+  inOrder()
+  t.ok(seconds().length < 12, 'what all of them reach, no more')
+  log.reach('start')
+  await changed(log)
+  inOrder()
+  const { epoch } = log
+  while (!log.isAtEnd) {
+    log.reach('end')
+    await changed(log)
+    inOrder()
+  }
+  t.equal(seconds().at(-1), 502)
+  t.equal(log.epoch, epoch, 'numbers stay those of their lines')
+  t.equal(await log.jump(1e12 + 40_500, () => true), log.firstNumber + seconds().indexOf(41), 'what is held is not asked for again')
+  t.equal(await log.jump(1e12 + 600_000, () => true), null)
 })

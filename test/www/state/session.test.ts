@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createSession } from '../../../www/state/session.js'
+import { createPreferences, createSession } from '../../../www/state/session.js'
 import type { SessionEvent, TokenStorage } from '../../../www/state/session.js'
 
 function storage(): TokenStorage & { entries: Map<string, string> } {
@@ -43,4 +43,27 @@ t.test('two servers behind one host do not see each other', async t => {
   const browser = storage()
   createSession({ base: 'http://host/a/', tab, browser }).begin('secret', { isRemembered: false })
   t.equal(createSession({ base: 'http://host/b/', tab, browser }).token, null)
+})
+
+function chosen(wanted: string[]) {
+  const kept = storage()
+  return { kept: kept.entries, preferences: createPreferences({ base: 'http://host/', storage: kept, wanted }) }
+}
+
+t.test('nothing is written until something is chosen; what is written is read again', async t => {
+  const { kept, preferences } = chosen(['de', 'zh-CN', 'en'])
+  t.equal(preferences.theme, 'system')
+  t.equal(preferences.language, 'zh', 'the first that the panel speaks')
+  t.equal(kept.size, 0)
+  preferences.theme = 'dark'
+  preferences.language = 'en'
+  t.equal(preferences.theme, 'dark')
+  t.equal(preferences.language, 'en')
+  kept.set('svc.theme http://host/', 'nonsense')
+  t.equal(preferences.theme, 'system')
+})
+
+t.test('English is what is left', async t => {
+  t.equal(chosen(['de', 'fr']).preferences.language, 'en')
+  t.equal(chosen(['en-US', 'zh']).preferences.language, 'en')
 })

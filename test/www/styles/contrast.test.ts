@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { labelColors } from '../../../lib/model/label.js'
 
-const source = new URL('../../../../www/styles/tokens.css', import.meta.url)
+const source = new URL('../../../../www/styles/panel.css', import.meta.url)
 const tokens = new Map(
   [...readFileSync(source, 'utf8').matchAll(/--([\w-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)/g)].map(
     ([, name, light, dark]) => [name as string, { light: light as string, dark: dark as string }]

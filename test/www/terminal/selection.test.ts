@@ -1,7 +1,7 @@
 import t from 'tap'
 import { createEmulator } from '../../../www/terminal/emulator.js'
 import type { Emulator } from '../../../www/terminal/emulator.js'
-import { columnsIn, everything, lineAtPlace, rangeOf, textIn, wordAt } from '../../../www/terminal/selection.js'
+import { columnsIn, everything, lineAtPlace, rangeOf, stepped, textIn, wordAt } from '../../../www/terminal/selection.js'
 import type { Range } from '../../../www/terminal/selection.js'
 
 function emulatorWith(text: string, columns = 10, rows = 4, historyLines = 3): Emulator {
@@ -69,4 +69,15 @@ t.test('everything ends with the last line that has something', async t => {
   const emulator = emulatorWith('1\r\n2\r\n3\r\n4\r\n5\r\n\r\n', 10, 4, 3)
   t.equal(textIn(emulator, everything(emulator)), '1\n2\n3\n4\n5')
   t.equal(textIn(emulatorWith(''), everything(emulatorWith(''))), '')
+})
+
+t.test('a step leads on over the ends of lines, and stops at the ends of everything', async t => {
+  const lines = emulatorWith('one\r\ntwo', 5, 2)
+  for (const [line, column, step, toLine, toColumn] of [
+    [0, 2, 'mark-left', 0, 1], [1, 0, 'mark-left', 0, 5], [0, 0, 'mark-left', 0, 0],
+    [0, 2, 'mark-right', 0, 3], [0, 5, 'mark-right', 1, 0], [1, 5, 'mark-right', 1, 5],
+    [1, 3, 'mark-up', 0, 3], [0, 3, 'mark-up', 0, 3], [0, 3, 'mark-down', 1, 3], [1, 3, 'mark-down', 1, 3]
+  ] as const) {
+    t.same(stepped(lines, { line, column }, step), { line: toLine, column: toColumn }, `${step} from ${line},${column}`)
+  }
 })

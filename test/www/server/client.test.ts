@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createConnection, pauseMs } from '../../../www/state/connection.js'
+import { createConnection, pauseMs } from '../../../www/server/client.js'
 
 t.test('a change is told once, and only when it is one', async t => {
   const connection = createConnection()

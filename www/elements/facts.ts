@@ -1,0 +1,91 @@
+import { css, SvcElement } from '../dom/element.js'
+import { html, icon } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { agoWords, exactWords, spanWords } from './words.js'
+import { t } from '../words/t.js'
+
+const refreshMs = 15_000
+
+/** A moment, in words that stay true; the exact time on hover. Attribute `at`: ISO 8601. */
+export class SvcTime extends SvcElement {
+  static readonly observedAttributes = ['at']
+
+  protected override connected(): void {
+    this.every(refreshMs, () => this.update())
+  }
+
+  protected override view(): Template {
+    const at = this.getAttribute('at') ?? ''
+    if (Number.isNaN(Date.parse(at))) return html`<span>–</span>`
+    return html`<time datetime="${at}" title="${exactWords(at)}">${agoWords(at, Date.now())}</time>`
+  }
+}
+
+/** A span of time, counting while it has no end. Attributes `from`, `to`: ISO 8601. */
+export class SvcSpan extends SvcElement {
+  static readonly observedAttributes = ['from', 'to']
+
+  protected override connected(): void {
+    this.every(1000, () => {
+      if (!this.hasAttribute('to')) this.update()
+    })
+  }
+
+  protected override view(): Template {
+    const to = this.getAttribute('to')
+    const ms = (to === null ? Date.now() : Date.parse(to)) - Date.parse(this.getAttribute('from') ?? '')
+    // While it counts, parts of a second would only flicker.
+    const shownMs = to === null ? Math.floor(ms / 1000) * 1000 : ms
+    return html`<span class="number">${Number.isNaN(ms) ? '–' : spanWords(shownMs)}</span>`
+  }
+}
+
+export type Status = 'queued' | 'running' | 'success' | 'failed' | 'idle' | 'skipped'
+
+const words: Record<Status, string> = {
+  queued: 'Queued',
+  running: 'Running',
+  success: 'Success',
+  failed: 'Failed',
+  idle: 'Never deployed',
+  skipped: 'Not run'
+}
+
+/** A status as shape, word and colour. Attribute `state`: a Status. */
+export class SvcStatus extends SvcElement {
+  static readonly observedAttributes = ['state']
+
+  static override sheet = css`
+    svc-status {
+      display: inline-flex;
+      align-items: center;
+      gap: 6px;
+      color: var(--muted);
+      font-size: var(--size-13);
+      font-weight: 500;
+      white-space: nowrap;
+
+      &[state='success'] { color: var(--success); }
+      &[state='failed'] { color: var(--failure); }
+      &[state='running'] { color: var(--running); }
+      &[state='queued'] { color: var(--warning); }
+
+      @media (prefers-reduced-motion: no-preference) {
+        &[state='running'] .icon { animation: svc-status-turn 1.2s linear infinite; }
+      }
+    }
+
+    @keyframes svc-status-turn {
+      to { rotate: 360deg; }
+    }
+  `
+
+  get state(): Status {
+    const state = this.getAttribute('state')
+    return state !== null && state in words ? (state as Status) : 'idle'
+  }
+
+  protected override view(): Template {
+    return html`${icon(this.state)}<span>${t(words[this.state])}</span>`
+  }
+}
