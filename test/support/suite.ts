@@ -1,0 +1,49 @@
+import { statSync } from 'node:fs'
+import { env, execPath, stderr } from 'node:process'
+import t from 'tap'
+import { bare } from './bare.js'
+
+/*
+ * `node suite.js <jobs> <file> …` runs test files, so many at once, and writes their TAP as `tap run` would; what it
+ * says meanwhile goes to stderr. Each is a bare Node here: `tap run` loads its watch over every module (for coverage,
+ * which nobody asks for) into all of them, and shows each assertion anew, which together took two thirds of the time of
+ * a small test.
+ */
+
+const timeoutMs = 120_000
+
+const [jobs, ...files] = process.argv.slice(2)
+
+/** The long ones first, so that none is waited for at the end: those with a browser, then by their size. */
+const weightOf = (file: string): number => (file.includes('/browser/') ? 1e9 : 0) + statSync(file).size
+
+t.jobs = Number(jobs)
+t.setTimeout(0)
+t.plan(files.length)
+let done = 0
+const runs: Array<ReturnType<typeof t.spawn>> = []
+for (const [file] of files.map((file): [string, number] => [file, weightOf(file)]).sort(([, a], [, b]) => b - a)) {
+  const run = t.spawn(...bare(execPath, ['--enable-source-maps', file]), {
+    name: file,
+    buffered: true,
+    timeout: timeoutMs,
+    // tap would remove a test's directory before what runs in it is stopped.
+    env: { ...env, TAP_SAVE_FIXTURE: '1' }
+  })
+  runs.push(run)
+  void run.then(results => tell(file, results?.ok === true))
+}
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.once(signal, () => {
+    for (const { subtest } of runs) subtest?.proc?.kill('SIGTERM')
+    process.kill(process.pid, signal)
+  })
+}
+
+function tell(file: string, isOk: boolean): void {
+  const count = `${++done} of ${files.length}`
+  if (!isOk) stderr.write(`${stderr.isTTY ? '\r\x1b[K' : ''}failed: ${file}\n`)
+  if (stderr.isTTY) stderr.write(`\r\x1b[K${done === files.length ? '' : count}`)
+  else if (done % 50 === 0 || done === files.length) stderr.write(`${count}\n`)
+}
