@@ -1,0 +1,39 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { zipOf } from '../support/zip.js'
+import { blocksOf, runDocument, top, type Block, type Given } from './document.js'
+
+/** Every command that a document shows is run, in its order. */
+const site = { 'work/dist/index.html': '<h1>A site</h1>\n' }
+/** A server that runs, and a project with one deployment, as most documents take for granted. */
+const running: Block[] = [
+  { line: 0, mark: 'sh server', text: 'svc serve\n' },
+  { line: 0, mark: 'sh', text: `curl -fsS http://127.0.0.1:5431/api/projects -H "Authorization: Bearer $ADMIN_TOKEN" \\
+    -H 'Content-Type: application/json' -d '{"name": "site", "deployPath": "/srv/site"}'\n` },
+  { line: 0, mark: 'sh', text: `svc init --project proj_… --server http://127.0.0.1:5431 --out dist
+    SVC_DEPLOY_TOKEN=… svc push --json\n` }
+]
+const given: Record<string, Given> = {
+  'README.md': {
+    files: { ...site, 'work/build.zip': await zipOf({ 'index.html': '<h1>Another</h1>\n' }), 'work/body.json': '{}' },
+    env: { WEBHOOK_ID: 'msg_1', WEBHOOK_TIMESTAMP: '1700000000', SECRET: 'whsec' }
+  }
+}
+const documents = ['README.md', ...readdirSync(join(top, 'docs')).filter(name => name.endsWith('.md')).sort().map(name => `docs/${name}`)]
+
+for (const document of documents) {
+  t.test(`the commands of ${document} do what it says`, async t => {
+    const { code, line, stderr } = await runDocument(document, given[document] ?? { files: site, done: running })
+    t.equal(code, 0, `${document}:${line} ${code === 0 ? '' : stderr.slice(-2000)}`)
+  })
+
+  t.test(`no command of ${document} stands where it is not run`, async t => {
+    // The reference is what --help prints.
+    const reference = /^Usage: svc/m
+    for (const { line, mark, text } of blocksOf(document)) {
+      if (/^sh( server)?$/.test(mark) || reference.test(text)) continue
+      t.notMatch(text, /^\s*(sudo |\$ )?(svc|node|npm|make|curl|tar|sudo|systemctl|sqlite3) /m, `${document}:${line} is marked sh`)
+    }
+  })
+}

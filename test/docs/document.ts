@@ -1,0 +1,155 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { bare } from '../support/bare.js'
+
+/*
+ * Runs the commands of a document as its reader would: every block marked `sh`, in order, in one shell. A block marked
+ * `sh server` keeps running; the next ones begin once it listens. What only a whole machine has stands in (stand-ins/),
+ * and what the reader would fill in is filled in from what the commands before have printed.
+ */
+
+export const top = fileURLToPath(new URL('../../../', import.meta.url))
+const standIns = join(top, 'test/docs/stand-ins')
+
+/** A fenced block: where it begins, what it is marked with, and its text. */
+export interface Block {
+  line: number
+  mark: string
+  text: string
+}
+
+export function blocksOf(document: string): Block[] {
+  const lines = readFileSync(join(top, document), 'utf8').split('\n')
+  const blocks: Block[] = []
+  let open: Block | null = null
+  for (const [index, line] of lines.entries()) {
+    if (open === null && line.startsWith('```')) open = { line: index + 1, mark: line.slice(3).trim(), text: '' }
+    else if (open !== null && line.startsWith('```')) {
+      blocks.push(open)
+      open = null
+    } else if (open !== null) open.text += `${line}\n`
+  }
+  return blocks
+}
+
+/** What a document says → what is run: the address, ids and secrets, and places below the root of the stage. */
+const readings: Array<[RegExp, string]> = [
+  [/node bin\/svc\.js/g, 'svc'],
+  [/127\.0\.0\.1:5431/g, '127.0.0.1:@PORT'],
+  [/https:\/\/deploy\.example\.org/g, 'http://127.0.0.1:@PORT'],
+  [/proj_…/g, '$PROJECT'],
+  [/dep_…/g, '$DEPLOYMENT'],
+  [/\b(SVC_DEPLOY_TOKEN|DEPLOY_TOKEN)=…/g, '$1=$DEPLOY_TOKEN'],
+  [/\b(SVC_TOKEN|ADMIN_TOKEN)=…/g, '$1=$ADMIN_TOKEN'],
+  [/(?<![\w$/.}])\/(srv|opt|etc|backup|media|tmp|var\/lib|usr\/local\/bin)\b/g, '@ROOT/$1']
+]
+
+/** The stage of one document. */
+interface Stage {
+  root: string
+  port: number
+}
+
+function asRun(text: string, { root, port }: Stage): string {
+  const read = readings.reduce((said, [what, instead]) => said.replace(what, instead), text)
+  return read.replaceAll('@ROOT', root).replaceAll('@PORT', String(port))
+}
+
+/** The shell that runs the blocks; `learn` takes from what was printed what later blocks need. */
+const opening = `
+set -eu -o pipefail
+learn() {
+  local said="$ROOT/said"
+  # An answer need not end with a line end.
+  for out in "$ROOT"/out.*; do cat "$out"; echo; done > "$said"
+  # Printed with its name by serve, alone by reset-password.
+  ADMIN_TOKEN=$(sed -nE 's/^(Admin token: )?([A-Za-z0-9_-]{43})$/\\2/p' "$said" | tail -n 1)
+  PROJECT=$(grep -oE 'proj_[a-z0-9]{16}' "$said" | tail -n 1)
+  DEPLOY_TOKEN=$(grep -oE '"token": ?"[^"]+"' "$said" | tail -n 1 | cut -d '"' -f 4)
+  DEPLOYMENT=$(grep -oE 'dep_[a-z0-9]{16}' "$said" | tail -n 1)
+}
+listening() {
+  until grep -q 'Data directory: ' "$1"; do
+    kill -0 "$2" || { cat "$1" >&2; return 1; }
+    sleep 0.05
+  done
+}
+`
+
+function script(blocks: Block[], stage: Stage): string {
+  const parts = blocks.map(({ line, mark, text }, index) => {
+    // In the order of the document, whoever lists them.
+    const out = `"$ROOT/out.${String(index).padStart(3, '0')}"`
+    const run = `{\n${asRun(text, stage)}} > ${out}${mark === 'sh server' ? ` 2>&1 &\nlistening ${out} $!` : ''}`
+    return `echo ${line} > "$ROOT/line"\n${run}\nlearn || true\n`
+  })
+  return opening + parts.join('\n')
+}
+
+export interface Outcome {
+  code: number | null
+  /** The line of the document whose block was the last to begin. */
+  line: number
+  stderr: string
+}
+
+/** What is there before the first command. */
+export interface Given {
+  /** Below the root of the stage; `work/` is where the commands run. */
+  files?: Record<string, string | Buffer>
+  env?: Record<string, string>
+  /** What the document takes for granted was done before. */
+  done?: Block[]
+}
+
+/** Runs a document's commands on a stage of its own. */
+export async function runDocument(document: string, { files = {}, env = {}, done = [] }: Given): Promise<Outcome> {
+  const stage = { root: mkdtempSync(join(tmpdir(), 'svc-docs-')), port: await freePort() }
+  try {
+    for (const place of places) mkdirSync(join(stage.root, place), { recursive: true })
+    for (const [path, contents] of Object.entries(files)) {
+      mkdirSync(dirname(join(stage.root, path)), { recursive: true })
+      writeFileSync(join(stage.root, path), contents)
+    }
+    const blocks = blocksOf(document).filter(({ mark }) => /^sh( server)?$/.test(mark))
+    return await runScript(script([...done, ...blocks], stage), stage, env)
+  } finally {
+    rmSync(stage.root, { recursive: true, force: true })
+  }
+}
+
+const places = ['work', 'home', 'srv', 'opt', 'etc/systemd/system', 'var/lib', 'backup', 'media', 'tmp', 'usr/local/bin']
+
+async function runScript(text: string, { root, port }: Stage, env: Record<string, string>): Promise<Outcome> {
+  const path = [join(root, 'usr/local/bin'), standIns, dirname(process.execPath), process.env['PATH']].join(':')
+  const child = spawn(...bare('bash', ['-c', text]), {
+    cwd: join(root, 'work'),
+    // A group of its own: what the document starts ends with it.
+    detached: true,
+    env: { PATH: path, HOME: join(root, 'home'), ROOT: root, TOP: top, PORT: String(port), LANG: 'C.UTF-8', ...env },
+    stdio: ['ignore', 'ignore', 'pipe']
+  })
+  let stderr = ''
+  child.stderr.setEncoding('utf8').on('data', (said: string) => (stderr += said))
+  const [code] = (await once(child, 'exit')) as [number | null]
+  try {
+    process.kill(-(child.pid as number), 'SIGKILL')
+  } catch {
+    // Nothing was left running.
+  }
+  return { code, line: Number(readFileSync(join(root, 'line'), 'utf8')), stderr }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
