@@ -1,15 +1,16 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import t from 'tap'
+import type { Test } from 'tap'
 import { openStore } from '../../lib/store/database.js'
 import { insertDeployment } from '../../lib/store/tables/deployments.js'
 import { startCutProxy } from '../support/cut-proxy.js'
 import { startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
-import { findChromium, launchChromium } from './chromium.js'
-import { desktop, holds, openSignedIn, phone, photograph } from './stage.js'
+import { startChromium } from './chromium.js'
+import { desktop, holds, onPhone, openSignedIn, photographer } from './stage.js'
 import { survey } from './survey.js'
 
 /*
@@ -17,17 +18,11 @@ import { survey } from './survey.js'
  * of output, and 5,000 a second. With PICTURES=1 in the environment pictures are left in dist/screens.
  */
 
-const executable = findChromium()
-const skip = executable === undefined ? 'no chromium or google-chrome on the PATH' : false
-let browser: Browser
+const { browser, skip } = await startChromium(t)
+const photograph = photographer('deployment')
 
-t.before(async () => {
-  if (executable !== undefined) browser = await launchChromium(executable)
-})
-t.teardown(() => browser?.close())
-
-const open = (stage: { url: string }, path: string, options = {}) =>
-  openSignedIn(browser, stage.url, path, { viewport: desktop, permissions: ['clipboard-read', 'clipboard-write'], ...options })
+const open = (t: Test, stage: { url: string }, path: string, options = {}) =>
+  openSignedIn(t, browser, stage.url, path, { viewport: desktop, permissions: ['clipboard-read', 'clipboard-write'], ...options })
 
 /** Pushes files; resolves when the deployment is over. */
 async function push(stage: Stage, projectId: string, files: Record<string, string>, fields: Record<string, string> = {}): Promise<string> {
@@ -57,8 +52,7 @@ t.test('a failure is understood: the step, its last lines, the difference, the w
   await stage.client.put(`/api/projects/${id}`, { postDeployScript: 'echo migrating; echo "\u001b[31mno such table: orders\u001b[0m"; exit 3' })
   const changed = Object.fromEntries(Object.keys(files).map(name => [name, 'two']))
   const bad = await push(stage, id, { ...changed, 'index.html': '<h1>two</h1>', 'new.txt': 'new' }, { message: 'The one that does not' })
-  const { page, watch, context } = await open(stage, `deployments/${bad}`)
-  t.teardown(() => context.close())
+  const { page, watch } = await open(t, stage, `deployments/${bad}`)
 
   const failure = page.locator('svc-failure')
   await failure.getByText('Post-deploy script: exit code 3').waitFor()
@@ -77,10 +71,10 @@ t.test('a failure is understood: the step, its last lines, the difference, the w
   t.match(await compare.locator('tr.other', { hasText: 'Post-deploy script' }).textContent(), /exit 3/)
   await compare.getByText('Post-deploy script: not the same').waitFor()
   t.match(await page.title(), /^✗ storefront/)
-  await photograph(page, 'deployment-failed-desktop')
+  await photograph(page, 'failed-desktop')
   await compare.scrollIntoViewIfNeeded()
   await page.evaluate('document.querySelector("svc-compare").scrollIntoView()')
-  await photograph(page, 'deployment-compare-desktop')
+  await photograph(page, 'compare-desktop')
   t.same(await survey(page), [])
   await failure.getByRole('button', { name: 'Show it in the output' }).click()
   await page.locator('svc-log .line.here', { hasText: 'no such table' }).waitFor()
@@ -104,10 +98,9 @@ t.test('a failure is understood: the step, its last lines, the difference, the w
   t.same(watch.complaints, [])
   t.same(watch.foreign, [])
 
-  const small = await open(stage, `deployments/${bad}`, { viewport: phone, hasTouch: true, isMobile: true })
-  t.teardown(() => small.context.close())
+  const small = await open(t, stage, `deployments/${bad}`, onPhone)
   await small.page.getByRole('button', { name: /Changed\s*151/ }).waitFor()
-  await photograph(small.page, 'deployment-failed-phone')
+  await photograph(small.page, 'failed-phone')
   t.same(await survey(small.page), [])
 })
 
@@ -130,8 +123,7 @@ t.test('5,000 lines a second are followed; a network that is cut; no line lost, 
   const pushed = push(stage, id, { 'index.html': 'x' })
   let deployId = ''
   while (deployId === '') deployId = (await stage.client.get('/api/logs')).body[0]?.id ?? ''
-  const { page, watch, context } = await open(proxy, `deployments/${deployId}`)
-  t.teardown(() => context.close())
+  const { page, watch } = await open(t, proxy, `deployments/${deployId}`)
   await page.locator('svc-log').getByText(/^line \d+ of a build/).first().waitFor()
   await page.evaluate(`(() => {
     globalThis.longTasks = []
@@ -143,7 +135,7 @@ t.test('5,000 lines a second are followed; a network that is cut; no line lost, 
   })()`)
   const seen = 'Number(/(\\\\d+)/.exec([...document.querySelectorAll("svc-log .line .text")].at(-1)?.textContent ?? "")?.[1])'
   const from = Number(await page.evaluate(seen.replaceAll('\\\\', '\\')))
-  await holds(page, `${seen.replaceAll('\\\\', '\\')} > ${from + 10_000}`, 60_000)
+  await holds(page, `${seen.replaceAll('\\\\', '\\')} > ${from + 10_000}`)
   const { longTasks, frames } = await page.evaluate('({ longTasks, frames })') as { longTasks: number[]; frames: number[] }
   frames.sort((a, b) => a - b)
   const at = (share: number): string => (frames[Math.floor(frames.length * share)] as number).toFixed(1)
@@ -152,7 +144,7 @@ t.test('5,000 lines a second are followed; a network that is cut; no line lost, 
   await page.mouse.move(900, 560)
   await page.mouse.wheel(0, -3000)
   await page.getByRole('button', { name: /new lines/ }).waitFor()
-  await photograph(page, 'deployment-paused-desktop')
+  await photograph(page, 'paused-desktop')
   proxy.cut()
   await page.getByText('Connection lost, trying again…').waitFor()
   proxy.mend()
@@ -178,8 +170,7 @@ t.test('210,000 lines: the oldest are given up, and that is said; the end of a l
   const pushed = push(stage, id, { 'index.html': 'x' })
   let deployId = ''
   while (deployId === '') deployId = (await stage.client.get('/api/logs')).body[0]?.id ?? ''
-  const { page, context } = await open(stage, `deployments/${deployId}`)
-  t.teardown(() => context.close())
+  const { page } = await open(t, stage, `deployments/${deployId}`)
   await page.locator('svc-log').getByText('line 209999', { exact: true }).waitFor({ timeout: 60_000 })
   await page.locator('svc-log .scroll').press('Home')
   await page.getByText(/earlier lines left out here/).waitFor()
@@ -219,14 +210,13 @@ t.test('ten thousand deployments scroll, filtered by their address; one that end
   }
   await store.close()
   await stage.restart()
-  const { page, watch, context } = await open(stage, 'deployments')
-  t.teardown(() => context.close())
+  const { page, watch } = await open(t, stage, 'deployments')
   await page.getByText('change 9999').waitFor()
   t.ok((await page.locator('svc-deployments li').count()) < 80, 'only the rows near those seen are on the page')
-  await photograph(page, 'deployments-many-desktop')
+  await photograph(page, 'all-many-desktop')
   t.same(await survey(page), [])
   // Each look scrolls to the end of what is loaded, until the last page has come.
-  await holds(page, '(scrollTo(0, 1e9), document.body.textContent.includes("change 0") && !document.body.textContent.includes("Load more"))', 60_000)
+  await holds(page, '(scrollTo(0, 1e9), document.body.textContent.includes("change 0") && !document.body.textContent.includes("Load more"))')
   t.ok((await page.locator('svc-deployments li').count()) < 80)
   await page.getByLabel('Which status').selectOption('failed')
   await page.getByText('1,112 deployments').waitFor()
@@ -243,7 +233,7 @@ t.test('ten thousand deployments scroll, filtered by their address; one that end
   await push(stage, other.id, { 'index.html': 'x' })
   await page.clock.fastForward(16_000)
   await page.getByRole('link', { name: 'billing: “Pushed” failed' }).waitFor()
-  await photograph(page, 'deployment-ended-desktop')
+  await photograph(page, 'ended-desktop')
   await page.getByRole('link', { name: 'billing: “Pushed” failed' }).click()
   await page.locator('svc-failure').waitFor()
   t.same(watch.complaints, [])

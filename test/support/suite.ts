@@ -10,7 +10,8 @@ import { bare } from './bare.js'
  * a small test.
  */
 
-const timeoutMs = 120_000
+/** Of one file: ten times what the slowest takes on two idle cores. */
+const timeoutSeconds = 240
 
 const [jobs, ...files] = process.argv.slice(2)
 
@@ -26,9 +27,9 @@ for (const [file] of files.map((file): [string, number] => [file, weightOf(file)
   const run = t.spawn(...bare(execPath, ['--enable-source-maps', file]), {
     name: file,
     buffered: true,
-    timeout: timeoutMs,
+    timeout: timeoutSeconds * 1000,
     // tap would remove a test's directory before what runs in it is stopped.
-    env: { ...env, TAP_SAVE_FIXTURE: '1' }
+    env: { ...env, TAP_SAVE_FIXTURE: '1', TAP_TIMEOUT: String(timeoutSeconds) }
   })
   runs.push(run)
   void run.then(results => tell(file, results?.ok === true))
