@@ -15,15 +15,25 @@ const timeoutSeconds = 240
 
 const [jobs, ...files] = process.argv.slice(2)
 
-/** The long ones first, so that none is waited for at the end: those with a browser, then by their size. */
-const weightOf = (file: string): number => (file.includes('/browser/') ? 1e9 : 0) + statSync(file).size
+const isOfBrowser = (file: string): boolean => file.includes('/browser/')
+
+/**
+ * Large files first, as they take longest, so that none is waited for at the end; those with a browser, which keep both
+ * cores busy alone, spread among the others, so that few of them run at once.
+ */
+function ordered(files: readonly string[]): string[] {
+  const bySize = files.map(file => ({ file, size: statSync(file).size })).sort((a, b) => b.size - a.size).map(({ file }) => file)
+  const [browsers, others] = [bySize.filter(isOfBrowser), bySize.filter(file => !isOfBrowser(file))]
+  const gap = Math.floor(others.length / (browsers.length + 4))
+  return [...browsers.flatMap((file, index) => [file, ...others.slice(index * gap, (index + 1) * gap)]), ...others.slice(browsers.length * gap)]
+}
 
 t.jobs = Number(jobs)
 t.setTimeout(0)
 t.plan(files.length)
 let done = 0
 const runs: Array<ReturnType<typeof t.spawn>> = []
-for (const [file] of files.map((file): [string, number] => [file, weightOf(file)]).sort(([, a], [, b]) => b - a)) {
+for (const file of ordered(files)) {
   const run = t.spawn(...bare(execPath, ['--enable-source-maps', file]), {
     name: file,
     buffered: true,
