@@ -112,7 +112,7 @@ const testedElsewhere: Array<[path: RegExp, reason: string]> = [
   [/^cli\/commands\/telemetry-(on|off|status|endpoint)\.ts$/, 'cli/telemetry.test.ts: the four change one another'],
   [/^proc\/pty-(input|output)\.ts$/, 'pty.test.ts: on real terminals'],
   [/^terminal\/session\.ts$/, 'sessions.test.ts: with real shells'],
-  [/^http\/(body|broken-request|connections|exchange|linger|send|sink)\.ts$/, 'parts of the server: server.test.ts, over sockets'],
+  [/^http\/(body|broken-request|connections|exchange|linger|peers|send|sink)\.ts$/, 'parts of the server: server.test.ts, over sockets'],
   [/^http\/multipart-parser\.ts$/, 'multipart.test.ts, through its fixtures'],
   [/^target\/(disk|record|stage)\.ts$/, 'parts of one extraction: test/deploy/extraction and extract-faults'],
   [/^logs\/(generation|watch)\.ts$/, 'tail.test.ts: what follows a file, and what wakes it'],

@@ -89,3 +89,14 @@ for (const [name, write] of Object.entries({ commands, settings, routes, codes }
     else t.ok(readme.includes(section), `${name} are up to date; UPDATE_README=1 writes them anew`)
   })
 }
+
+t.test('the README names every variable of the environment that svc is configured by', async t => {
+  const readme = readFileSync(readmePath, 'utf8')
+  const section = /^### Environment$([^]*?)^#/m.exec(readme)?.[1] ?? ''
+  const text = sourcesBelow(join(top, 'lib')).map(path => readFileSync(path, 'utf8')).join('\n')
+  const names = new Set([...text.matchAll(/'((?:SVC|ADMIN|NO|FORCE)_[A-Z_]+)'/g)].map(([, name]) => name as string))
+  // Given to a server by the command that starts it, not by people.
+  names.delete('SVC_SUPERVISED')
+  t.ok(names.has('SVC_HOME') && names.has('SVC_PUBLIC_URL'))
+  for (const name of names) t.ok(section.includes(`\`${name}\``), name)
+})

@@ -14,15 +14,17 @@ const rollbackFields = { message: nullable(text({ max: maxMessageLength })) }
 export interface DeploymentsNeeds {
   deployer: Pick<Deployer, 'rollback' | 'cancel' | 'mark' | 'follow' | 'manifest' | 'changes'>
   records: Pick<Records, 'find' | 'complete'>
+  /** Where people see a deployment; null: nobody has said. */
+  pageOf(id: string): string | null
 }
 
 /** What is done to a deployment, and what it did to files (§4.5, and decided). */
-export function deploymentHandlers({ deployer, records }: DeploymentsNeeds) {
+export function deploymentHandlers({ deployer, records, pageOf }: DeploymentsNeeds) {
   return {
     rollback: async request => {
       const { message } = readFields(await optionalBody(request), rollbackFields)
       const run = await deployer.rollback(param(request, 'id'), { message, actor: request.actor })
-      if (request.headers.accept?.includes('application/x-ndjson')) return runReply(run, deployer)
+      if (request.headers.accept?.includes('application/x-ndjson')) return runReply(run, deployer, pageOf(run.deployId))
       const { id, status, duration, errorMessage } = await run.finished
       const failure = status === 'failed' ? { error: errorMessage } : {}
       return json({ success: status === 'success', deployId: id, status, duration, ...failure })

@@ -4,10 +4,10 @@ import type { Reply } from '../http/route.js'
 
 /**
  * A run as it goes, one JSON object a line (§6.2). Who stops listening does not stop the run: the header says what to
- * ask for then.
+ * ask for then. `page` is where people see it, as far as that is known.
  */
-export function runReply(run: Run, deployer: Pick<Deployer, 'follow'>): Reply {
-  const headers = { 'x-svc-deploy-id': run.deployId }
+export function runReply(run: Run, deployer: Pick<Deployer, 'follow'>, page: string | null): Reply {
+  const headers = { 'x-svc-deploy-id': run.deployId, ...(page !== null && { 'x-svc-deploy-url': page }) }
   return ndjson(
     async (write, signal) => {
       for await (const { line } of deployer.follow(run.deployId, { signal })) {

@@ -17,10 +17,12 @@ export interface UploadNeeds {
   deployer: Pick<Deployer, 'receive' | 'deploy' | 'follow' | 'checkClientScripts'>
   findProject(id: string): Project | undefined
   settings: { number(key: 'max_upload_size'): number }
+  /** Where people see a deployment; null: nobody has said. */
+  pageOf(id: string): string | null
 }
 
 /** `POST /api/deploy/upload` (§4.6). The file streams to disk as it comes, whatever the order of the fields. */
-export function uploadHandlers({ deployer, findProject, settings }: UploadNeeds) {
+export function uploadHandlers({ deployer, findProject, settings, pageOf }: UploadNeeds) {
   const upload: Handler = async request => {
     const limitBytes = settings.number('max_upload_size') * bytesPerMegabyte
     checkContentLength(request, limitBytes)
@@ -34,7 +36,8 @@ export function uploadHandlers({ deployer, findProject, settings }: UploadNeeds)
       deployer.checkClientScripts(deployment.projectId, deployment)
       return deployment
     })
-    return runReply(await deployer.deploy(received, deploy), deployer)
+    const run = await deployer.deploy(received, deploy)
+    return runReply(run, deployer, pageOf(run.deployId))
   }
   return { upload }
 }

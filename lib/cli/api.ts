@@ -20,6 +20,8 @@ export type RunEvent =
 /** A deployment that goes on while it is read. Its id where the server has said it at once. */
 export interface Run {
   deployId: string | null
+  /** Where people see it, as far as the server knows. */
+  page: string | null
   events: AsyncIterable<RunEvent>
 }
 
@@ -94,8 +96,13 @@ export function isFinal(status: DeploymentRow['status']): status is FinalStatus 
 }
 
 function runOf(answer: Answer): Run {
-  const deployId = answer.headers['x-svc-deploy-id']
-  return { deployId: typeof deployId === 'string' ? deployId : null, events: readRun(answer) }
+  const { 'x-svc-deploy-id': deployId, 'x-svc-deploy-url': page } = answer.headers
+  return { deployId: textOrNull(deployId), page: isPage(page) ? page : null, events: readRun(answer) }
+}
+
+/** It is printed: nothing that a terminal would obey. */
+function isPage(page: unknown): page is string {
+  return typeof page === 'string' && /^https?:\/\/[\x21-\x7e]+$/.test(page)
 }
 
 /** Ends after the status; a stream that ends without one is a broken connection. */

@@ -6,7 +6,7 @@ import { humanDuration } from './units.js'
 
 /** How a deployment that was watched left us. */
 export type Watched =
-  | { outcome: 'ended'; status: FinalStatus; duration: string; deployId: string | null }
+  | { outcome: 'ended'; status: FinalStatus; duration: string; deployId: string | null; page: string | null }
   | { outcome: 'detached'; deployId: string | null }
 
 export interface WatchOptions {
@@ -53,7 +53,8 @@ export async function watchRun(run: Run, { output }: Context, options: WatchOpti
           outcome: 'ended',
           status: event.status,
           duration: event.duration,
-          deployId: event.deployId ?? deployId
+          deployId: event.deployId ?? deployId,
+          page: run.page
         }
     }
     throw new Error('a stream of run events ended without a status')
@@ -82,12 +83,13 @@ export function reportRun(watched: Watched, { output }: Context, options: { what
     output.note(`Detached: the deployment goes on. Follow it with: ${follow}`)
     throw new Interrupted()
   }
-  const { status, duration } = watched
-  if (options.json) output.json({ deployId, status, duration })
+  const { status, duration, page } = watched
+  if (options.json) output.json({ deployId, status, duration, ...(page !== null && { url: page }) })
   else {
     const { paint } = output
     const word = status === 'success' ? paint.green('✔ success') : paint.red('✘ failed')
     output.print(`${word}: ${options.what} in ${readable(duration)} (${deployId ?? 'unknown id'})`)
+    if (page !== null) output.note(page)
   }
   return status === 'success' ? 0 : 1
 }

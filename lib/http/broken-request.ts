@@ -16,7 +16,18 @@ export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket
     exchange.abort()
   }
   if (isAnswered || !socket.writable || error.code === 'ECONNRESET') return void socket.destroy()
-  const { status, code, sentence } = explain(error)
+  hangUp(socket, explain(error))
+}
+
+/** What is said of bytes that are no request. */
+interface Explanation {
+  status: string
+  code: string
+  sentence: string
+}
+
+/** Says why, and closes. What still comes is read, or a reset would overtake the answer. */
+export function hangUp(socket: Socket, { status, code, sentence }: Explanation): void {
   const body = JSON.stringify({ success: false, error: sentence, message: sentence, code })
   socket.end([
     `HTTP/1.1 ${status}`,
@@ -28,11 +39,12 @@ export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket
     '',
     body
   ].join('\r\n'))
+  socket.resume()
   const close = setTimeout(() => socket.destroy(), closeMs)
   socket.once('close', () => clearTimeout(close))
 }
 
-function explain(error: NodeJS.ErrnoException): { status: string; code: string; sentence: string } {
+function explain(error: NodeJS.ErrnoException): Explanation {
   switch (error.code) {
     case 'HPE_HEADER_OVERFLOW':
       return {

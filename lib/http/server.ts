@@ -1,22 +1,25 @@
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerOptions as HttpOptions, ServerResponse } from 'node:http'
+import type { Server as SecureServer } from 'node:https'
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import { Refusal } from '../base/refusal.js'
 import { belowBase } from './base-path.js'
 import { answerBrokenRequest } from './broken-request.js'
-import { clientAddress, localClient, parseCidr } from './client-address.js'
-import type { Cidr } from './client-address.js'
+import { localClient } from './client-address.js'
 import { createConnections } from './connections.js'
 import { checkHead, Exchange } from './exchange.js'
 import type { ExchangeOptions } from './exchange.js'
 import { defaultLingerLimits } from './linger.js'
 import type { LingerLimits } from './linger.js'
+import { createPeers } from './peers.js'
 import { corsHeaders, failureReply, methodReply, preflightReply, refusalReply } from './reply.js'
 import type { ClientAddress, Reply, RequestFacts, Request, Route } from './route.js'
 import { createRouter } from './router.js'
 import { send, sendAtOnce } from './send.js'
+import { listenOnSocket } from './socket-file.js'
+import type { SocketPlace } from './socket-file.js'
 import { takeUpgrade } from './websocket/upgrade.js'
 
 export interface ServerLimits {
@@ -77,11 +80,15 @@ export interface ServerOptions<R extends string, A> extends Table<R, A> {
   trustedProxies(): readonly string[]
   log(event: ServerEvent): void
   limits?: Partial<ServerLimits>
+  /** What connections speak below HTTP, if anything: `createSecureServer`, which most servers need not load. */
+  secure?(options: HttpOptions): SecureServer
 }
 
 export interface HttpServer<R extends string = string, A = unknown> {
   /** Refuses: 409 `address_in_use`, 400 `invalid_address`. Resolves with where it really listens (port 0: any). */
   listen(options: { host: string; port: number }): Promise<{ host: string; port: number }>
+  /** On a Unix socket; refuses as `listenOnSocket`. Its peers count as 127.0.0.1. `close` removes the file. */
+  listenOnSocket(place: SocketPlace): Promise<void>
   /** Answers the connections of another server too: those of the owner's local socket. */
   serve(server: NetServer): void
   /** The whole table in place of a partial one; those who waited for it are answered. */
@@ -102,12 +109,13 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
   let router = createRouter(options.routes)
   let finish = (): void => {}
   let completion = options.isPartial ? new Promise<void>(resolve => void (finish = resolve)) : null
-  const addresses = createAddresses(options.trustedProxies)
+  const clientOf = createPeers(options.trustedProxies)
   const connections = createConnections()
   const local = new WeakSet<Socket>()
   const adopted: NetServer[] = []
+  let removeSocket: (() => Promise<void>) | undefined
 
-  const server = createServer({
+  const httpOptions: HttpOptions = {
     maxHeaderSize: limits.maxHeaderBytes,
     headersTimeout: limits.headersMs,
     // Of the whole request, bodies included: an upload may take hours, only its silences are limited.
@@ -118,17 +126,20 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
     noDelay: true,
     // Ours is answered with a JSON body, see checkHead.
     requireHostHeader: false
-  })
+  }
+  const server = options.secure?.(httpOptions) ?? createServer(httpOptions)
+  // What node:http reads requests from.
+  const arrival = options.secure === undefined ? 'connection' : 'secureConnection'
   // Set below, where something waits to be written, and by Node for the silence between two requests.
   server.on('timeout', (socket: Socket) => connections.expire(socket))
-  server.on('connection', (socket: Socket) => connections.add(socket))
+  server.on(arrival, (socket: Socket) => connections.add(socket))
   server.on('request', (request, response) => answer(request, response, { awaitsContinue: false }))
   server.on('checkContinue', (request, response) => answer(request, response, { awaitsContinue: true }))
   // RFC 9110 §10.1.1 lets a server ignore an expectation it does not know.
   server.on('checkExpectation', (request, response) => answer(request, response, { awaitsContinue: false }))
   // Bun does not give the connection away as Node does; without a listener it answers like any request.
   if (process.versions['bun'] === undefined) server.on('upgrade', (request, socket, head) => {
-    const response = takeUpgrade(server, { request, socket: socket as Socket, head })
+    const response = takeUpgrade(again, { request, socket: socket as Socket, head })
     if (response !== undefined) answer(request, response, { awaitsContinue: false, upgradeHead: head })
   })
   server.on('clientError', (error, socket) => answerBrokenRequest(error, socket as Socket, connections))
@@ -226,18 +237,22 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
   }
 
   function client(socket: Socket, headers: IncomingHttpHeaders): ClientAddress {
-    return local.has(socket) ? localClient : addresses(socket.remoteAddress ?? '', headers)
+    if (local.has(socket)) return localClient
+    // Who may open the socket is on this machine, like who comes from 127.0.0.1.
+    return clientOf(removeSocket === undefined ? socket.remoteAddress ?? '' : '127.0.0.1', headers)
   }
+
+  const again = (socket: Socket): void => void server.emit(arrival, socket)
 
   const takeLocal = (socket: Socket): void => {
     if (connections.isStopping) return void socket.destroy()
     local.add(socket)
-    server.emit('connection', socket)
+    again(socket)
   }
 
   function address(): { host: string; port: number } | undefined {
-    const bound = server.address() as AddressInfo | null
-    return bound === null ? undefined : { host: bound.address, port: bound.port }
+    const bound = server.address() as AddressInfo | string | null
+    return bound === null || typeof bound === 'string' ? undefined : { host: bound.address, port: bound.port }
   }
 
   return {
@@ -255,15 +270,20 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
         server.listen({ host, port, backlog: 511 }, () => {
           server.off('error', onError)
           // Before anybody asks: Node's expression for IPv6 takes 3 ms to compile (test/bench/start).
-          setImmediate(addresses, '', {})
+          setImmediate(clientOf, '', {})
           resolve(address() as { host: string; port: number })
         })
       }),
+    async listenOnSocket(place) {
+      removeSocket = await listenOnSocket(server, place)
+    },
     serve(other) {
       adopted.push(other)
       other.on('connection', takeLocal)
     },
     async close({ graceMs }) {
+      // The name goes first: once the socket is closed, the name may be another server's.
+      await removeSocket?.()
       if (server.listening) server.close()
       await connections.drain(graceMs)
       for (const other of adopted) other.off('connection', takeLocal)
@@ -293,32 +313,5 @@ function listenError(error: NodeJS.ErrnoException, host: string, port: number): 
       })
     default:
       return error
-  }
-}
-
-/** How many addresses of peers are kept; they are few (one, behind a proxy), or somebody is playing. */
-const maxKnownPeers = 1000
-
-/**
- * `clientAddress` under a list of trusted proxies that may change at any time. Requests that no proxy has touched are
- * answered from what is known of their peer.
- */
-function createAddresses(read: () => readonly string[]): (remote: string, headers: IncomingHttpHeaders) => ClientAddress {
-  let list = ''
-  let trusted: readonly Cidr[] = []
-  const direct = new Map<string, ClientAddress>()
-  return (remote, headers) => {
-    const now = read().join()
-    if (now !== list || direct.size > maxKnownPeers) {
-      list = now
-      trusted = now.split(',').flatMap(text => parseCidr(text) ?? [])
-      direct.clear()
-    }
-    const isDirect = headers['x-forwarded-for'] === undefined && headers['x-real-ip'] === undefined
-    const known = isDirect ? direct.get(remote) : undefined
-    if (known !== undefined) return known
-    const found = clientAddress({ remote, headers, trusted })
-    if (isDirect) direct.set(remote, Object.freeze(found))
-    return found
   }
 }

@@ -11,6 +11,8 @@ import type { Reply, Request } from './route.js'
 export interface StaticOptions {
   /** As `normaliseBase` gives it; written into the page's `<base href="/">`. */
   base: string
+  /** Under which address people reach the server, for what the page gives to copy; written into it where it is known. */
+  publicUrl?: string | null
   /** Paths under which an unknown address is an error, never the page. */
   except?: readonly string[]
 }
@@ -52,7 +54,7 @@ interface Asset {
  * The files of a directory that is ours (the panel): from memory, compressed once, with strong ETags of their content.
  * An address without file extension that a browser opens is one of the page's own, and gets `index.html` (§4.1).
  */
-export function createStatic(directory: string, { base, except = [] }: StaticOptions): Static {
+export function createStatic(directory: string, { base, publicUrl = null, except = [] }: StaticOptions): Static {
   const cache = createCache()
 
   async function send(name: string, request: Pick<Request, 'headers'>): Promise<Reply | undefined> {
@@ -60,7 +62,7 @@ export function createStatic(directory: string, { base, except = [] }: StaticOpt
     const found = await stat(path).catch(() => undefined)
     if (found === undefined || !found.isFile()) return undefined
     if (found.size > maxCachedBytes) return { kind: 'file', path, headers: policyHeaders }
-    const asset = await cache.find(path, found, bytes => (name === 'index.html' ? withBase(bytes, base) : bytes))
+    const asset = await cache.find(path, found, bytes => (name === 'index.html' ? withAddresses(bytes, { base, publicUrl }) : bytes))
     return await assetReply(asset, cache, request)
   }
 
@@ -83,8 +85,9 @@ function fileName(path: string): string | undefined {
 }
 
 /** Relative addresses in the page are relative to the base, whatever page of it is open. */
-function withBase(bytes: Buffer, base: string): Buffer {
-  return Buffer.from(bytes.toString('utf8').replace('<base href="/">', `<base href="${base}/">`))
+function withAddresses(bytes: Buffer, { base, publicUrl }: { base: string; publicUrl: string | null }): Buffer {
+  const meta = publicUrl === null ? '' : `<meta name="svc-public-url" content="${publicUrl}">`
+  return Buffer.from(bytes.toString('utf8').replace('<base href="/">', `<base href="${base}/">${meta}`))
 }
 
 async function assetReply(asset: Asset, cache: Cache, { headers }: Pick<Request, 'headers'>): Promise<Reply> {

@@ -27,6 +27,8 @@ export interface World {
   /** Whether there may be a terminal at all, whatever the settings say. */
   terminal: boolean
   version: string
+  /** Under which address people reach the server, for links; null: nobody has said. */
+  publicUrl: string | null
   /** What an operator should see: our own faults. */
   log(message: string, error?: unknown): void
 }

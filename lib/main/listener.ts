@@ -1,24 +1,25 @@
 import { probeRow } from '../api/probe.js'
 import type { Auth, Caller } from '../auth/bearer.js'
 import { createHttpServer } from '../http/server.js'
-import type { HttpServer, ServerEvent } from '../http/server.js'
+import type { HttpServer, ServerEvent, ServerOptions } from '../http/server.js'
 import type { Front } from './front.js'
 
-interface ListenerOptions {
+interface ListenerOptions extends Pick<ServerOptions<string, unknown>, 'secure'> {
   /** As `normaliseBase` gives it. */
   base: string
   log(message: string, error?: unknown): void
 }
 
 /** The HTTP server of the whole program. It answers health; everything else when it is given the table (table.ts). */
-export function createListener({ probe, bearer, settings }: Front, { base, log }: ListenerOptions): HttpServer<Auth, Caller> {
+export function createListener({ probe, bearer, settings }: Front, { base, log, ...secure }: ListenerOptions): HttpServer<Auth, Caller> {
   return createHttpServer<Auth, Caller>({
     routes: [probeRow(probe)],
     isPartial: true,
     base,
     authorize: (route, facts) => bearer.authorise(route.auth, facts),
     trustedProxies: () => settings.list('trusted_proxies'),
-    log: event => logFailure(event, log)
+    log: event => logFailure(event, log),
+    ...secure
   })
 }
 

@@ -7,19 +7,19 @@ import type { Ids } from '../base/ids.js'
 import { readDotenv } from '../config/dotenv.js'
 import { ensureHome } from '../config/home.js'
 import type { Environment, Home } from '../config/home.js'
+import { readPublicUrl } from '../config/public-url.js'
 import { normaliseBase } from '../http/base-path.js'
 import type { HttpServer } from '../http/server.js'
 import { openStore } from '../store/database.js'
 import type { Store } from '../store/database.js'
 import { ownDirectory } from '../store/owner.js'
+import { prepareEntrance } from './entrance.js'
+import type { EntranceOptions, Opened } from './entrance.js'
 import { createFront } from './front.js'
 import type { World } from './front.js'
 import { createListener } from './listener.js'
 import type { Services } from './services.js'
 import { readVersion } from '../config/version.js'
-
-export const defaultHost = '127.0.0.1' // §1
-export const defaultPort = 5431 // §1
 
 /** What the operator is told, line by line. */
 export interface Reporter {
@@ -27,11 +27,8 @@ export interface Reporter {
   warn(line: string): void
 }
 
-export interface ServeOptions {
+export interface ServeOptions extends EntranceOptions {
   home: Home
-  host?: string
-  /** 0: any that is free. */
-  port?: number
   /** As the user wrote it: `a`, `/a`, `/a/`. */
   base?: string
   /** ADMIN_TOKEN is taken from it, or from `.env.local` in `cwd`. */
@@ -46,7 +43,7 @@ export interface ServeOptions {
 
 /** A server that listens. */
 export interface RunningServer {
-  /** With the base prefix, without a slash at its end. */
+  /** As `Opened` has it. */
   url: string
   adminToken: AdminToken
   services: Services
@@ -74,6 +71,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   const base = normaliseBase(options.base ?? '')
   const clock = options.clock ?? systemClock
   const ids = options.ids ?? randomIds
+  const publicUrl = readPublicUrl(environment, base)
+  const entrance = await prepareEntrance(options, { base, clock, report })
   await ensureHome(home)
   const owner = await ownDirectory(home.directory)
   const opened: Array<() => Promise<unknown>> = [() => owner.release()]
@@ -83,22 +82,22 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const adminToken = await openOverridableToken(options, ids)
     const log = (message: string, error?: unknown): void => report.warn(describe(message, error))
     const version = readVersion()
-    const world: World = { store, home, clock, ids, environment, terminal: options.terminal ?? true, version, log }
+    const world: World = { store, home, clock, ids, environment, terminal: options.terminal ?? true, version, publicUrl, log }
     const front = createFront(world, adminToken)
-    const http = createListener(front, { base, log })
+    const http = createListener(front, { base, log, ...entrance.secure })
     opened.push(() => http.close({ graceMs: 0 }))
-    const { host, port } = await http.listen({ host: options.host ?? defaultHost, port: options.port ?? defaultPort })
+    const place = await entrance.open(http)
+    const { url } = place
     http.serve(owner.server)
-    const url = `http://${urlHost(host)}:${port}${base}`
     const isSupervised = Boolean(environment['SVC_SUPERVISED'])
-    announce(report, { url, host, token: adminToken.current(), isSupervised, directory: home.directory })
+    announce(report, { place, publicUrl, token: adminToken.current(), isSupervised, directory: home.directory })
     const { createServices, createTable, sendReport } = await loadRest()
     const services = createServices(world, front)
     opened.push(() => services.webhook.stop({ graceMs: notificationGraceMs }))
     await services.deployer.recover()
     opened.push(() => services.deployer.stop({ wait: false }))
     opened.push(() => services.terminals.stop())
-    http.complete(createTable(services, { base }))
+    http.complete(createTable(services, { base, publicUrl }))
     const telemetry = new AbortController()
     void sendReport({ event: 'svc.serve.startup', home, environment, version, clock, signal: telemetry.signal })
     return { url, adminToken, services, stop: createStop({ http, services, store, owner, telemetry }) }
@@ -158,8 +157,8 @@ async function openOverridableToken({ home, cwd, environment }: ServeOptions, id
 }
 
 interface Announcement {
-  url: string
-  host: string
+  place: Opened
+  publicUrl: string | null
   token: string
   /** What is printed then goes to a log, where the token has no business: whoever started it has printed it. */
   isSupervised: boolean
@@ -167,23 +166,15 @@ interface Announcement {
   directory: string
 }
 
-function announce(report: Reporter, { url, host, token, isSupervised, directory }: Announcement): void {
-  report.info(`svc listens on ${url}/`)
+function announce(report: Reporter, { place, publicUrl, token, isSupervised, directory }: Announcement): void {
+  report.info(`svc listens on ${place.url}${place.url.startsWith('unix:') ? '' : '/'}`)
+  for (const info of place.infos) report.info(info)
+  if (publicUrl !== null) report.info(`Public address: ${publicUrl}/`)
   if (!isSupervised) report.info(`Admin token: ${token}`)
   report.info(`Data directory: ${directory}`)
   const weakness = weaknessOf(token)
   if (weakness !== null) report.warn(`The admin token is weak: ${weakness}`)
-  if (isLoopback(host)) return
-  report.warn(`${host} can be reached from other machines, and the connection is not encrypted:`)
-  report.warn('use 127.0.0.1 behind a proxy that speaks HTTPS, or a private network')
-}
-
-function isLoopback(host: string): boolean {
-  return host === '::1' || /^127\./.test(host)
-}
-
-function urlHost(host: string): string {
-  return host.includes(':') ? `[${host}]` : host
+  for (const warning of place.warnings) report.warn(warning)
 }
 
 function describe(message: string, error: unknown): string {

@@ -18,6 +18,7 @@ import type { LogViewer } from '../logs/viewer.js'
 import { createFileWatcher } from '../logs/watch.js'
 import { logKinds } from '../model/log-source.js'
 import type { LogSource } from '../model/log-source.js'
+import { deploymentPage } from '../model/links.js'
 import { createPtyLoader } from '../proc/pty.js'
 import { applyToProjects } from '../projects/bulk.js'
 import { createLabels } from '../projects/labels.js'
@@ -59,9 +60,9 @@ const searchedForScripts = 200
 
 /** Builds every service behind the front; each gets what it needs of another as the small interface it declares. */
 export function createServices(world: World, front: Front): Services {
-  const { store, home, clock, ids, environment, version, log } = world
+  const { store, home, clock, ids, environment, version, publicUrl, log } = world
   const { admin, audit, settings, tickets, allowList, startedAtMs } = front
-  const webhook = createWebhook({ settings, audit: audit.record, clock, ids, version, log })
+  const webhook = createWebhook({ settings, audit: audit.record, clock, ids, version, publicUrl, log })
   const deployer = createDeployer({
     store,
     home,
@@ -103,6 +104,7 @@ export function createServices(world: World, front: Front): Services {
     clock,
     ids
   })
+  const pageOf = (id: string) => deploymentPage(publicUrl, id)
   const storage = createStorage({ store, home, retention: deployer, disk, audit })
 
   return {
@@ -123,8 +125,8 @@ export function createServices(world: World, front: Front): Services {
       categories: createLabels('category', { store, clock, ids, audit }),
       tags: createLabels('tag', { store, clock, ids, audit }),
       files: { projects },
-      upload: { deployer, findProject: id => findProject(store, id), settings },
-      deployments: { deployer, records },
+      upload: { deployer, findProject: id => findProject(store, id), settings, pageOf },
+      deployments: { deployer, records, pageOf },
       logs: { records, deployer, deployments },
       settings: { settings, webhook, status },
       health: { health },

@@ -7,10 +7,12 @@ import { createStatic } from '../http/static.js'
 import type { Services } from './services.js'
 
 /** All that is answered: the API, and the panel where it was built. `base` as `normaliseBase` gives it. */
-export function createTable({ api }: Services, { base }: { base: string }): Table<Auth, Caller> {
+export function createTable(
+  { api }: Services, { base, publicUrl }: { base: string; publicUrl: string | null }
+): Table<Auth, Caller> {
   const panel = fileURLToPath(new URL('../../www/', import.meta.url))
   return {
     routes: apiRoutes(api),
-    ...(existsSync(panel) ? { fallback: createStatic(panel, { base, except: ['/api'] }) } : {})
+    ...(existsSync(panel) ? { fallback: createStatic(panel, { base, publicUrl, except: ['/api'] }) } : {})
   }
 }

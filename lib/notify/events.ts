@@ -1,4 +1,5 @@
 import type { DeploymentRow, EventKey, NotificationTrigger } from '../model/deployment.js'
+import { deploymentPage } from '../model/links.js'
 import type { Project } from '../model/project.js'
 
 /** What happened to a deployment, and why the world is told (§6.5). */
@@ -19,15 +20,19 @@ export interface Notification {
   project: Pick<Project, 'id' | 'name' | 'deployPath'>
   deployment: Pick<DeploymentRow, 'id' | 'status' | 'duration' | 'startTime' | 'endTime' | 'rollbackOf' | 'message'>
   errorMessage: string | null
+  /** Its page; null where the server does not know how people reach it. */
+  url: string | null
 }
 
 /** An occasion as it is at this moment: the record may change while the delivery is tried again. */
-export function notificationOf({ trigger, event, deployment, project, errorMessage }: Occasion, nowMs: number): Notification {
-  return { trigger, event, timestamp: new Date(nowMs).toISOString(), project, deployment, errorMessage }
+export function notificationOf(occasion: Occasion, nowMs: number, publicUrl: string | null): Notification {
+  const { trigger, event, deployment, project, errorMessage } = occasion
+  const timestamp = new Date(nowMs).toISOString()
+  return { trigger, event, timestamp, project, deployment, errorMessage, url: deploymentPage(publicUrl, deployment.id) }
 }
 
 /** What the test button sends: every field is there, and the event is none that a receiver acts upon. */
-export function testNotification(nowMs: number): Notification {
+export function testNotification(nowMs: number, publicUrl: string | null): Notification {
   const timestamp = new Date(nowMs).toISOString()
   return {
     trigger: 'test',
@@ -43,7 +48,9 @@ export function testNotification(nowMs: number): Notification {
       rollbackOf: null,
       message: 'A test message: nothing was deployed'
     },
-    errorMessage: null
+    errorMessage: null,
+    // There is no such deployment: the panel itself.
+    url: publicUrl === null ? null : `${publicUrl}/`
   }
 }
 

@@ -5,6 +5,7 @@ export type PayloadForm = 'post' | 'markdown' | 'generic'
 
 /** In title and text of every chat message: such services let only messages through that hold an agreed word. */
 const keyword = 'svc'
+const linkText = 'To this deployment'
 /** Of one field in a chat message; the generic form carries all of it. */
 const maxChatCharacters = 1000
 
@@ -32,7 +33,7 @@ export function payloadOf(notification: Notification, form: PayloadForm): unknow
   return builders[form](notification)
 }
 
-function genericPayload({ event, trigger, timestamp, project, deployment, errorMessage }: Notification): unknown {
+function genericPayload({ event, trigger, timestamp, project, deployment, errorMessage, url }: Notification): unknown {
   const { id, name, deployPath } = project
   const { status, duration, startTime, endTime, rollbackOf, message } = deployment
   return {
@@ -42,7 +43,8 @@ function genericPayload({ event, trigger, timestamp, project, deployment, errorM
     project: { id, name, deployPath },
     deployment: { id: deployment.id, status, duration, startTime, endTime, rollbackOf },
     errorMessage,
-    message
+    message,
+    url
   }
 }
 
@@ -63,7 +65,9 @@ export function complaintIn(answer: string | null, form: PayloadForm): string | 
 
 /** A rich-text message: paragraphs of text elements, which are shown as they stand. */
 function postPayload(notification: Notification): unknown {
-  const content = chatLines(notification).map(([name, value]) => [{ tag: 'text', text: `${name}: ${value}` }])
+  const { url } = notification
+  const content: object[][] = chatLines(notification).map(([name, value]) => [{ tag: 'text', text: `${name}: ${value}` }])
+  if (url !== null) content.push([{ tag: 'a', text: linkText, href: url }])
   const first = [{ tag: 'text', text: `${keyword} · ${headlineOf(notification)}` }]
   // One language is enough: it is shown to everybody, and this is the one that every edition knows.
   return { msg_type: 'post', content: { post: { zh_cn: { title: titleOf(notification), content: [first, ...content] } } } }
@@ -71,7 +75,8 @@ function postPayload(notification: Notification): unknown {
 
 function markdownPayload(notification: Notification): unknown {
   const lines = chatLines(notification).map(([name, value]) => `- **${name}**: ${plain(value)}`)
-  const text = [`#### ${keyword} · ${plain(headlineOf(notification))}`, '', ...lines].join('\n')
+  const link = notification.url === null ? [] : ['', `[${linkText}](${notification.url})`]
+  const text = [`#### ${keyword} · ${plain(headlineOf(notification))}`, '', ...lines, ...link].join('\n')
   return { msgtype: 'markdown', markdown: { title: titleOf(notification), text } }
 }
 

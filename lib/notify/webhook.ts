@@ -40,6 +40,8 @@ export interface WebhookNeeds {
   clock: Clock
   ids: Pick<Ids, 'id'>
   version: string
+  /** Under which address people reach the server; null: nobody has said. */
+  publicUrl: string | null
   log(message: string, error?: unknown): void
 }
 
@@ -60,7 +62,7 @@ const maxWaiting = 1_000
 
 /** Notifications to `webhook_url` (§6.5). A failure is audited as `webhook.send`, with the host of the address only. */
 export function createWebhook(needs: WebhookNeeds): Webhook {
-  const { settings, clock, ids, log } = needs
+  const { settings, clock, ids, publicUrl, log } = needs
   const lane = createLane({ abreast: deliveriesAbreast, waiting: maxWaiting })
   const stopping = new AbortController()
   let takesMore = true
@@ -70,7 +72,7 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
       const address = settings.text('webhook_url')
       if (address === '' || !settings.list('webhook_events').includes(occasion.event)) return
       const message: Message = {
-        notification: notificationOf(occasion, clock.now()),
+        notification: notificationOf(occasion, clock.now(), publicUrl),
         url: new URL(address),
         secret: settings.text('webhook_secret'),
         actor: systemActor,
@@ -89,7 +91,7 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
       const sentence = 'The test message cannot be sent: there is no address, set webhook_url first'
       throw new Refusal('invalid', 'no_webhook', sentence, { field: 'webhook_url' })
     }
-    const notification = testNotification(clock.now())
+    const notification = testNotification(clock.now(), publicUrl)
     const secret = settings.text('webhook_secret')
     return send({ notification, url, secret, actor, projectId: null }, signal)
   }

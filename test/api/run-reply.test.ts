@@ -8,8 +8,9 @@ t.test('lines as they come, then how it ended', async t => {
     for (const text of ['one', 'two "quoted"']) yield { line: { at: '2030-01-01T00:00:00.000Z', text }, nextOffset: 0 }
   }
   const row = { id: 'dep_a', status: 'failed', duration: '1.00s' } as DeploymentRow
-  const reply = runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, { follow })
+  const reply = runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, { follow }, 'https://deploy.example.org/deployments/dep_a')
   if (reply.kind !== 'stream') throw new Error('it must be a stream')
+  t.same(reply.headers['x-svc-deploy-url'], 'https://deploy.example.org/deployments/dep_a')
   const written: string[] = []
   const { signal } = new AbortController()
   await reply.run({ signal, write: async chunk => void written.push(String(chunk)) })

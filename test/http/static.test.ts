@@ -37,6 +37,9 @@ t.test('the panel', async t => {
   t.equal(page.header('content-security-policy'),
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; " +
     "font-src 'self'; form-action 'self'; base-uri 'self'; frame-ancestors 'none'")
+  const publicUrl = 'https://deploy.example.org/a'
+  const named = await createStatic(directory, { base: '/a', publicUrl })({ path: '/', headers: {}, method: 'GET' })
+  t.match(named?.kind === 'bytes' && named.body.toString(), `<base href="/a/"><meta name="svc-public-url" content="${publicUrl}"><title>`)
   t.equal(page.header('x-content-type-options'), 'nosniff')
   t.equal(page.header('referrer-policy'), 'no-referrer')
   t.equal((await get('/a/projects/proj_1', 'Accept: text/html\r\n')).body, page.body, 'an address of the page')

@@ -22,9 +22,13 @@ for (const [trigger, event, expected] of sentences) {
 
 t.test('a notification has the time it was made, the test message every field', async t => {
   const atMs = Date.parse('2030-01-02T03:04:05.678Z')
-  const real = notificationOf(occasion(), atMs)
+  const real = notificationOf(occasion(), atMs, 'https://deploy.example.org/tools/svc')
   t.equal(real.timestamp, '2030-01-02T03:04:05.678Z')
-  const test = testNotification(atMs)
+  t.equal(real.url, 'https://deploy.example.org/tools/svc/deployments/dep_1')
+  const test = testNotification(atMs, 'https://deploy.example.org/tools/svc')
+  t.equal(test.url, 'https://deploy.example.org/tools/svc/', 'there is no such deployment')
+  t.equal(notificationOf(occasion(), atMs, null).url, null)
+  t.equal(testNotification(atMs, null).url, null)
   t.same(Object.keys(test).sort(), Object.keys(real).sort())
   t.match(test, { event: 'webhook_test', trigger: 'test', errorMessage: null, deployment: { rollbackOf: null } })
 })

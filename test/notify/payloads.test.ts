@@ -30,9 +30,10 @@ const failed = notificationOf(occasion({
   event: 'deploy_failure',
   errorMessage: 'The script ended\nwith exit code 1',
   deployment: { status: 'failed', rollbackOf: 'dep_0', message: 'see [this](https://evil.test) <b>now</b>' }
-}), atMs)
+}), atMs, null)
+const linked = notificationOf(occasion(), atMs, 'https://deploy.example.org')
 
-t.test('generic: the fields of the specification and the message, nothing else', async t => {
+t.test('generic: the fields of the specification, the message and the link, nothing else', async t => {
   t.same(payloadOf(failed, 'generic'), {
     event: 'deploy_failure',
     trigger: 'rollback',
@@ -47,9 +48,10 @@ t.test('generic: the fields of the specification and the message, nothing else',
       rollbackOf: 'dep_0'
     },
     errorMessage: 'The script ended\nwith exit code 1',
-    message: 'see [this](https://evil.test) <b>now</b>'
+    message: 'see [this](https://evil.test) <b>now</b>',
+    url: null
   })
-  t.match(payloadOf(notificationOf(occasion(), atMs), 'generic'), { errorMessage: null, deployment: { rollbackOf: null } })
+  t.match(payloadOf(linked, 'generic'), { errorMessage: null, deployment: { rollbackOf: null }, url: 'https://deploy.example.org/deployments/dep_1' })
 })
 
 t.test('post: rich text, the keyword in title and text', async t => {
@@ -97,12 +99,19 @@ t.test('markdown: the keyword in title and text, and what others wrote makes no 
   })
 })
 
+t.test('chat messages link to the deployment where the server knows how people reach it', async t => {
+  const url = 'https://deploy.example.org/deployments/dep_1'
+  const { content } = (payloadOf(linked, 'post') as any).content.post.zh_cn
+  t.same(content.at(-1), [{ tag: 'a', text: 'To this deployment', href: url }])
+  t.match((payloadOf(linked, 'markdown') as any).markdown.text, new RegExp(`\\n\\n\\[To this deployment\\]\\(${url}\\)$`))
+})
+
 t.test('no form tells a secret of the project', async t => {
   for (const form of ['generic', 'post', 'markdown'] as const) t.notMatch(JSON.stringify(payloadOf(failed, form)), 'secret')
 })
 
 t.test('chat messages stay short, the generic one is whole', async t => {
-  const long = notificationOf(occasion({ errorMessage: 'x'.repeat(50_000) }), atMs)
+  const long = notificationOf(occasion({ errorMessage: 'x'.repeat(50_000) }), atMs, null)
   t.ok(JSON.stringify(payloadOf(long, 'post')).length < 3_000)
   t.ok(JSON.stringify(payloadOf(long, 'markdown')).length < 3_000)
   t.ok(JSON.stringify(payloadOf(long, 'generic')).length > 50_000)

@@ -24,6 +24,7 @@ function createStage(url: string, more: { events?: string[]; secret?: string } =
     clock,
     ids: randomIds,
     version: '1.2.3',
+    publicUrl: null,
     log: (...fault) => void faults.push(fault)
   })
   return { webhook, audits, faults, clock }

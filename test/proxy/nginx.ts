@@ -1,14 +1,20 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { accessSync, mkdirSync, writeFileSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
+import { accessSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer, connect, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
+import type { ProxyOptions, RunningProxy } from './contract.js'
+import { bodyOf, filled, phrase, recipe } from './recipes.js'
 
 /** nginx on PATH, or where Debian puts it for root; null where there is none. */
 export function findNginx(): string | null {
-  const places = [...(process.env['PATH'] ?? '').split(':'), '/usr/sbin'].map(directory => join(directory, 'nginx'))
+  return findProgram('nginx')
+}
+
+export function findProgram(name: string): string | null {
+  const places = [...(process.env['PATH'] ?? '').split(':'), '/usr/sbin'].map(directory => join(directory, name))
   return places.find(isThere) ?? null
 }
 
@@ -28,11 +34,26 @@ interface Proxy {
   location: string
 }
 
-/** A real nginx in front of `upstream`, with the README's recipe at `location`; it ends with the test. */
+/** A real nginx in front of `upstream`, without TLS, with the README's location at `location`; it ends with the test. */
 export async function startNginx(t: Test, program: string, { directory, upstream, location }: Proxy): Promise<string> {
-  const http = 'access_log off;'
-  const { url } = await runNginx(t, program, { directory, http, location: `location ${location} {${recipe(upstream)}}` })
+  const body = filled(bodyOf(recipe('nginx', 'location /'), 'location /'), [['http://127.0.0.1:5431', upstream]])
+  const { url } = await runNginx(t, program, { directory, http: 'access_log off;', location: `location ${location} {${body}}` })
   return url
+}
+
+/** The README's server, with TLS; it ends with the test. */
+export async function startSecureNginx(t: Test, program: string, { directory, upstream, base, files }: ProxyOptions): Promise<RunningProxy> {
+  const port = await freePort()
+  const pass = upstream.startsWith('/') ? phrase('proxy_pass http://unix:') : 'proxy_pass http://127.0.0.1:5431;'
+  const server = filled(recipe('nginx', 'server {'), [
+    ['listen 443 ', `listen 127.0.0.1:${port} `],
+    ['/etc/ssl/deploy/fullchain.pem', files.cert],
+    ['/etc/ssl/deploy/privkey.pem', files.key],
+    ['proxy_pass http://127.0.0.1:5431;', upstream.startsWith('/') ? filled(pass, [['/run/svc/svc.sock', upstream]]) : filled(pass, [['http://127.0.0.1:5431', upstream]])],
+    ['location / {', base === '' ? 'location / {' : filled(phrase('location /tools/'), [['/tools/svc', base]])]
+  ])
+  const { pid } = await run(t, program, { directory, port, configuration: configuration({ directory, http: 'access_log off;', server }) })
+  return { url: `https://localhost:${port}`, pid, spool: join(directory, 'body') }
 }
 
 /** A real nginx, and the command line that speaks to it. */
@@ -47,25 +68,45 @@ export async function runNginx(
   t: Test, program: string, { directory, http, location }: { directory: string; http: string; location: string }
 ): Promise<Nginx> {
   const port = await freePort()
+  const server = `server {\n    listen 127.0.0.1:${port};\n    ${location}\n  }`
+  const { words } = await run(t, program, { directory, port, configuration: configuration({ directory, http, server }) })
+  return { url: `http://127.0.0.1:${port}`, words: [program, ...words] }
+}
+
+async function run(
+  t: Test, program: string, { directory, port, configuration }: { directory: string; port: number; configuration: string }
+): Promise<{ words: string[]; pid: number }> {
   for (const name of ['body', 'proxy', 'logs']) mkdirSync(join(directory, name), { recursive: true })
   const configFile = join(directory, 'nginx.conf')
-  writeFileSync(configFile, configuration({ directory, port, http, location }))
+  writeFileSync(configFile, configuration)
   const words = ['-e', join(directory, 'logs/error.log'), '-p', directory, '-c', configFile]
   const child = spawn(program, words, { stdio: 'ignore' })
+  endWithTest(t, child)
+  await untilListening(port, () => readFileSync(join(directory, 'logs/error.log'), 'utf8'))
+  return { words, pid: child.pid as number }
+}
+
+export function endWithTest(t: Test, child: ReturnType<typeof spawn>): void {
   const ended = once(child, 'close')
   t.teardown(async () => {
     child.kill('SIGTERM')
     await ended
   })
-  const url = `http://127.0.0.1:${port}`
-  for (let tries = 0; tries < 100; tries++) {
-    if (await fetch(url).then(() => true, () => false)) return { url, words: [program, ...words] }
-    await sleep(50)
-  }
-  throw new Error(`nginx did not start: ${execFileSync('cat', [join(directory, 'logs/error.log')]).toString()}`)
 }
 
-async function freePort(): Promise<number> {
+/** Until something accepts connections there; `complaint` says why nothing does. */
+export async function untilListening(port: number, complaint: () => string): Promise<void> {
+  for (let tries = 0; tries < 200; tries++) {
+    const socket = connect({ port, host: '127.0.0.1' })
+    const isOpen = await new Promise<boolean>(resolve => socket.once('connect', () => resolve(true)).once('error', () => resolve(false)))
+    socket.destroy()
+    if (isOpen) return
+    await sleep(50)
+  }
+  throw new Error(`The proxy did not start: ${complaint()}`)
+}
+
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
@@ -74,22 +115,8 @@ async function freePort(): Promise<number> {
   return port
 }
 
-const recipe = (upstream: string): string => `
-      proxy_pass ${upstream};
-      proxy_http_version 1.1;
-      proxy_set_header Host $http_host;
-      proxy_set_header X-Forwarded-Host $http_host;
-      proxy_set_header Upgrade $http_upgrade;
-      proxy_set_header Connection "upgrade";
-      proxy_set_header X-Forwarded-For $remote_addr;
-      proxy_request_buffering off;
-      proxy_buffering off;
-      proxy_read_timeout 1h;
-      client_max_body_size 500m;
-    `
-
 /** Everything nginx writes stays below `directory`, so that a normal user may run it. */
-function configuration({ directory, port, http, location }: { directory: string; port: number; http: string; location: string }): string {
+function configuration({ directory, http, server }: { directory: string; http: string; server: string }): string {
   return `
 daemon off;
 master_process off;
@@ -102,10 +129,7 @@ http {
   fastcgi_temp_path ${directory}/proxy;
   uwsgi_temp_path ${directory}/proxy;
   scgi_temp_path ${directory}/proxy;
-  server {
-    listen 127.0.0.1:${port};
-    ${location}
-  }
+  ${server}
 }
 `
 }

@@ -1,5 +1,7 @@
 import { request as httpRequest } from 'node:http'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import type { RequestOptions } from 'node:https'
 
 export interface ClientReply {
   status: number
@@ -30,15 +32,16 @@ export interface Client {
 
 export type FormFields = Array<[name: string, value: string | { filename: string; bytes: Uint8Array }]>
 
-export function createClient(url: () => string, token: string | null): Client {
+/** `way`: how to get there where the address does not say it all: an authority, a socket, an address to come from. */
+export function createClient(url: () => string, token: string | null, way: RequestOptions = {}): Client {
   const authorization: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` }
 
   function open(method: string, path: string, { headers = {}, body }: SendOptions = {}): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
-      const request = httpRequest(
+      const request = (url().startsWith('https:') ? httpsRequest : httpRequest)(
         url() + path,
-        { method, agent: false, headers: { ...authorization, ...length, ...headers } },
+        { ...way, method, agent: false, headers: { ...authorization, ...length, ...headers } },
         resolve
       )
       request.on('error', reject)

@@ -10,12 +10,14 @@ import { bare } from './bare.js'
 
 /** A real `svc serve` on a free port, with a data directory of its own below `cwd`; it ends with the test. */
 export interface ServeProcess {
+  /** As it says it; JSON of the API (`api`, `createProject`, …) is only spoken without TLS, at an address. */
   url: string
   adminToken: string
   home: string
   pid: number
   /** What it has said so far on stdout. */
   said(): string
+  saidOnStderr(): string
   /** Waits until it has said this on stderr. */
   warns(pattern: RegExp): Promise<void>
   /** JSON of the API with the admin token. */
@@ -44,7 +46,7 @@ export async function startServeProcess(
   env: Record<string, string> = {}
 ): Promise<ServeProcess> {
   const environment = bareEnvironment(cwd, { SVC_HOME: join(cwd, 'server-home'), ...env })
-  const child = spawn(...bare(process.execPath, [svcPath, 'serve', '--port', '0', ...words]), {
+  const child = spawn(...bare(process.execPath, [svcPath, 'serve', ...(words.includes('--socket') ? [] : ['--port', '0']), ...words]), {
     cwd,
     env: environment,
     stdio: 'pipe'
@@ -63,7 +65,7 @@ export async function startServeProcess(
     said.stdout += next[0]
   }
   child.stdout.on('data', (text: string) => (said.stdout += text))
-  const url = /http:\/\/\S+(?=\/\n)/.exec(said.stdout)?.[0] as string
+  const url = /^svc listens on (\S+?)\/?$/m.exec(said.stdout)?.[1] as string
   const home = environment['SVC_HOME'] as string
   const adminToken = /Admin token: (\S+)/.exec(said.stdout)?.[1] as string
 
@@ -103,6 +105,7 @@ export async function startServeProcess(
     home,
     pid: child.pid as number,
     said: () => said.stdout,
+    saidOnStderr: () => said.stderr,
     async warns(pattern) {
       while (!pattern.test(said.stderr)) await once(child.stderr, 'data')
     },

@@ -37,6 +37,8 @@ export interface OpenTerminal {
   ticket?: string
   /** Whether what is drawn is acknowledged; default: yes. */
   acknowledges?: boolean
+  /** Whose certificates are believed. */
+  ca?: string
 }
 
 export interface Stage {
@@ -53,7 +55,8 @@ export async function ticketOf({ client }: Pick<Stage, 'client'>): Promise<strin
 export async function connectTerminal(stage: Stage, options: OpenTerminal = {}): Promise<RawWebSocket> {
   const ticket = options.ticket ?? (await ticketOf(stage))
   const query = new URLSearchParams({ ...(ticket === '' ? {} : { ticket }), ...options.query })
-  return openWebSocket(`${stage.url}/api/terminal/ws?${query}`, options.headers ? { headers: options.headers } : {})
+  const { headers, ca } = options
+  return openWebSocket(`${stage.url}/api/terminal/ws?${query}`, { ...(headers && { headers }), ...(ca && { ca }) })
 }
 
 /** A terminal that works: its first message is `ready`. */

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 import { close, closing, describeFrame, frame, readFrames, text } from './frames.js'
 import type { ServerFrame } from './frames.js'
 
@@ -28,11 +29,14 @@ export interface OpenOptions {
   headers?: Record<string, string>
   /** Sent with the request, behind its head. */
   ahead?: Uint8Array
+  /** Whose certificates are believed, of an address that begins with https. */
+  ca?: string
 }
 
-export async function openWebSocket(url: string, { headers = {}, ahead }: OpenOptions = {}): Promise<RawWebSocket> {
-  const { hostname, port, host, pathname, search } = new URL(url)
-  const socket = connect({ host: hostname, port: Number(port), noDelay: true })
+export async function openWebSocket(url: string, { headers = {}, ahead, ca }: OpenOptions = {}): Promise<RawWebSocket> {
+  const { protocol, hostname, port, host, pathname, search } = new URL(url)
+  const to = { host: hostname, port: Number(port), noDelay: true }
+  const socket = protocol === 'https:' ? connectTls({ ...to, servername: hostname, ca }) : connect(to)
   const key = randomBytes(16).toString('base64')
   const all: Record<string, string> = {
     host, upgrade: 'websocket', connection: 'Upgrade', 'sec-websocket-key': key, 'sec-websocket-version': '13', ...headers

@@ -13,6 +13,12 @@ export function pushCommand(project: { id: string }, server: string, token: stri
   ].join('\n')
 }
 
+/** The address that commands name: the public one where the server knows it, else that of this page's base. */
+export function serverAddress(base: string): string {
+  const known = document.querySelector<HTMLMetaElement>('meta[name="svc-public-url"]')
+  return known?.content ?? base.replace(/\/$/, '')
+}
+
 /** The same without the client. */
 export function curlCommand(project: { id: string }, server: string, token: string): string {
   return [

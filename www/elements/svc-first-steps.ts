@@ -5,7 +5,7 @@ import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { t } from '../words/t.js'
 import { icon } from './icon.js'
-import { commandView, pushCommand } from './push-command.js'
+import { commandView, pushCommand, serverAddress } from './push-command.js'
 import { SvcCopy } from './svc-copy.js'
 import { maskWords } from './words.js'
 
@@ -82,7 +82,7 @@ export class SvcFirstSteps extends SvcElement {
   }
 
   #command(project: Project): Template {
-    const server = this.server.replace(/\/$/, '')
+    const server = serverAddress(this.server)
     return html`
       <div class="command">
         ${commandView(pushCommand(project, server, maskWords(project.token)))}

@@ -11,7 +11,7 @@ import type { Template } from '../dom/html.js'
 import { createOutput } from '../state/output.js'
 import type { Output } from '../state/output.js'
 import { t } from '../words/t.js'
-import { commandView, curlCommand, pushCommand } from './push-command.js'
+import { commandView, curlCommand, pushCommand, serverAddress } from './push-command.js'
 import type { PackWantedEvent } from './svc-pack.js'
 import type { FileChosenEvent, FoundEvent, Progress } from './svc-upload.js'
 import { errorWords, maskWords, spanWords } from './words.js'
@@ -125,7 +125,7 @@ export class SvcProjectDeploy extends SvcElement {
   }
 
   #command(commandOf: typeof pushCommand): Template {
-    const server = this.client.address('').replace(/\/$/, '')
+    const server = serverAddress(this.client.address(''))
     const { token } = this.#project
     return html`
       <div class="command">

@@ -2,21 +2,14 @@ import type { RunningServer } from '../../main/serve.js'
 import { locateHome } from '../../config/home.js'
 import { defineCommand, exitCodes, type Host } from '../command.js'
 import { usage } from '../args.js'
+import { listeningOf, listeningOptions, listeningWords, type ListeningWords } from '../listening.js'
 
 export const command = defineCommand({
   operands: {
     action: { help: 'only with --pm2: "stop" ends the server that runs there' }
   },
   options: {
-    host: { type: 'text', value: 'address', default: '127.0.0.1', help: 'the address to listen on' },
-    port: {
-      type: 'count',
-      alias: 'p',
-      value: 'number',
-      default: 5431,
-      maximum: 65_535,
-      help: 'the port; 0 takes a free one'
-    },
+    ...listeningOptions,
     base: {
       type: 'text',
       value: 'prefix',
@@ -34,10 +27,13 @@ export const command = defineCommand({
   },
   details:
     'Ctrl-C, or SIGTERM, waits for running deployments; a second one stops them. SVC_HOME chooses the data\n' +
-    'directory, ADMIN_TOKEN (also in .env.local) another admin token than the one kept there.',
+    'directory, ADMIN_TOKEN (also in .env.local) another admin token than the one kept there, SVC_PUBLIC_URL the\n' +
+    'address under which people reach the server, for links in notifications and commands to copy.',
   examples: [
     ['serve', 'listen on 127.0.0.1:5431'],
     ['serve --host 0.0.0.0 --port 8080 --base /deploy', 'for other machines, below /deploy'],
+    ['serve --host 0.0.0.0 --tls-cert fullchain.pem --tls-key privkey.pem', 'HTTPS without a proxy'],
+    ['serve --socket /run/svc/svc.sock', 'for a proxy on this machine, reached through a file'],
     ['serve --pm2', 'run under pm2, which starts it again when it fails; its files are in pm2/ of the data directory'],
     ['serve --pm2 stop', 'end that']
   ],
@@ -46,6 +42,7 @@ export const command = defineCommand({
     if (action !== undefined && !(options.pm2 && action === 'stop')) {
       throw usage(action, `unexpected word "${action}": the only one is "stop", after --pm2`)
     }
+    const listening = listeningOf(options, cwd)
     if (options.pm2) {
       const { startSupervised, stopSupervised } = await import('../supervision.js')
       return action === 'stop' ? stopSupervised(context) : startSupervised(wordsOf(options), context)
@@ -57,8 +54,7 @@ export const command = defineCommand({
     const { serve } = await import('../../main/serve.js')
     const starting = serve({
       home: locateHome(env, cwd),
-      host: options.host,
-      port: options.port,
+      ...listening,
       base: options.base,
       terminal: options.terminal,
       environment: env,
@@ -72,18 +68,17 @@ export const command = defineCommand({
   }
 })
 
-interface ServeOptions {
-  host: string
-  port: number
+interface ServeWords extends ListeningWords {
   base: string
   runtime: string
   terminal: boolean
 }
 
 /** The same options as words, for another process. */
-function wordsOf({ host, port, base, runtime, terminal }: ServeOptions): string[] {
+function wordsOf({ base, runtime, terminal, ...words }: ServeWords): string[] {
   return [
-    ...['--host', host, '--port', String(port), `--base=${base}`],
+    ...listeningWords(words),
+    ...(base === '' ? [] : [`--base=${base}`]),
     ...(runtime === 'auto' ? [] : ['--runtime', runtime]),
     ...(terminal ? [] : ['--no-terminal'])
   ]

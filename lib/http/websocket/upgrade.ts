@@ -1,5 +1,5 @@
 import { ServerResponse } from 'node:http'
-import type { IncomingMessage, Server } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import { Refusal } from '../../base/refusal.js'
@@ -22,11 +22,11 @@ interface Upgrade {
 
 /**
  * The response for a request that asks for a WebSocket. Undefined for any other wish, which RFC 9110 §7.8 lets a server
- * ignore: the request comes again as an ordinary one.
+ * ignore: the connection is given to `again`, and the request comes once more, as an ordinary one.
  */
-export function takeUpgrade(server: Server, upgrade: Upgrade): ServerResponse | undefined {
+export function takeUpgrade(again: (socket: Socket) => void, upgrade: Upgrade): ServerResponse | undefined {
   if (asksForWebSocket(upgrade.request)) return responseFor(upgrade)
-  ignoreUpgrade(server, upgrade)
+  ignoreUpgrade(again, upgrade)
   return undefined
 }
 
@@ -55,7 +55,7 @@ function responseFor({ request, socket }: Upgrade): ServerResponse {
  * Java's client asks for `h2c` with every request, uploads included. Nothing reads such a connection any more, so
  * node:http gets it as a new one, which begins with the same head, without the question.
  */
-function ignoreUpgrade(server: Server, { request, socket, head }: Upgrade): void {
+function ignoreUpgrade(again: (socket: Socket) => void, { request, socket, head }: Upgrade): void {
   const { method, url, httpVersion, rawHeaders } = request
   const lines = [`${method} ${url} HTTP/${httpVersion}`]
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -63,7 +63,7 @@ function ignoreUpgrade(server: Server, { request, socket, head }: Upgrade): void
     if (name.toLowerCase() !== 'upgrade') lines.push(`${name}: ${rawHeaders[i + 1]}`)
   }
   socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]))
-  server.emit('connection', socket)
+  again(socket)
 }
 
 type WebSocketReply = Extract<Reply, { kind: 'websocket' }>

@@ -1,6 +1,11 @@
 import t from 'tap'
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { makeCertificate, makeSigned } from '../../support/certificates.js'
+import { createClient } from '../../support/client.js'
+import { startReceiver } from '../../support/receiver.js'
 import { startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 
@@ -80,5 +85,105 @@ t.test('serve --runtime bun runs svc with the bun of PATH, or says how to get on
   const env = { PATH: `${join(cwd, 'bin')}:${process.env['PATH']}` }
   const found = await svc(['serve', '--runtime', 'bun', '--port', '8080', '--no-terminal'], { cwd, env })
   t.equal(found.code, 7)
-  t.match(found.stdout, /bin\/svc\.js\nserve\n--host\n127\.0\.0\.1\n--port\n8080\n--base=\n--no-terminal\n$/)
+  t.match(found.stdout, /bin\/svc\.js\nserve\n--port\n8080\n--no-terminal\n$/)
+})
+
+t.test('serve --tls-cert --tls-key: HTTPS, from the first deployment to the renewal of the certificate', async t => {
+  const { authority, server: identity } = makeSigned()
+  const cwd = t.testdir({ 'cert.pem': identity.cert, 'ca.pem': authority.cert, site: { dist: { 'index.html': 'hello' } } })
+  writeFileSync(join(cwd, 'key.pem'), identity.key, { mode: 0o600 })
+  const server = await startServeProcess(t, cwd, ['--host', '0.0.0.0', '--tls-cert', 'cert.pem', '--tls-key', 'key.pem'])
+  t.match(server.said(), /^svc listens on https:\/\/0\.0\.0\.0:\d+\/\nCertificate: localhost, 127\.0\.0\.1, until \d{4}-\d\d-\d\d\n/)
+  const url = `https://localhost:${new URL(server.url).port}`
+  const client = createClient(() => url, server.adminToken, { ca: authority.cert })
+  const { body } = await client.post('/api/projects', { name: 'Storefront', deployPath: join(cwd, 'www') })
+  const { id, token } = body.project
+
+  const push = (env: Record<string, string>) =>
+    svc(['push', '--server', url, '--project', id, '--out', 'dist', '--post', 'echo "it is there"'], { cwd: join(cwd, 'site'), env: { SVC_DEPLOY_TOKEN: token, ...env } })
+  const unknown = await push({})
+  t.match(unknown, { code: 1, stderr: /signed by an authority unknown here \(NODE_EXTRA_CA_CERTS=<file> adds one\)/ })
+  const pushed = await push({ NODE_EXTRA_CA_CERTS: join(cwd, 'ca.pem') })
+  t.match(pushed, { code: 0, stdout: /it is there/ })
+  t.equal(readFileSync(join(cwd, 'www/index.html'), 'utf8'), 'hello')
+  const plain = await svc(['status', id, '--server', url.replace('https', 'http'), '--token', server.adminToken], { cwd })
+  t.match(plain, { code: 1, stderr: /this port speaks TLS, so the address begins with https:\/\// })
+
+  const next = makeSigned()
+  writeFileSync(join(cwd, 'cert.pem'), next.server.cert)
+  writeFileSync(join(cwd, 'key.pem'), next.server.key)
+  const later = createClient(() => url, server.adminToken, { ca: next.authority.cert })
+  while (!(await later.get('/api/health').then(({ status }) => status === 200, () => false))) await sleep(50)
+  t.match(server.said(), /^A new certificate is in use: localhost, 127\.0\.0\.1, until /m)
+  writeFileSync(join(cwd, 'cert.pem'), 'broken')
+  const broken = server.warns(/warning: The certificate of before stays in use: The certificate ".*cert\.pem" cannot be used: it holds no certificate in PEM/)
+  let isTold = false
+  void broken.then(() => (isTold = true))
+  while (!isTold) {
+    t.equal((await later.get('/api/health')).status, 200)
+    await sleep(200)
+  }
+  t.equal(await server.stop(), 0)
+  t.notMatch(server.saidOnStderr(), /not encrypted/)
+})
+
+t.test('serve refuses a certificate that cannot be used before it does anything', async t => {
+  const expired = makeCertificate({ from: new Date('2020-01-01'), to: new Date('2020-04-01') })
+  const other = makeCertificate()
+  const cwd = t.testdir({ 'expired.pem': expired.cert, 'expired.key': expired.key, 'other.key': other.key })
+  for (const [cert, key, sentence] of [
+    ['expired.pem', 'expired.key', /expired\.pem" cannot be used: it expired on 2020-04-01 UTC; renew it/],
+    ['expired.pem', 'other.key', /other\.key" cannot be used: it is not the key of the certificate in/],
+    ['none.pem', 'other.key', /none\.pem" cannot be used: there is no such file/]
+  ] as const) {
+    const ended = await svc(['serve', '--port', '0', '--tls-cert', cert, '--tls-key', key], { cwd })
+    t.match(ended, { code: 1, stdout: '', stderr: sentence })
+  }
+  t.same(readdirSync(cwd).sort(), ['expired.key', 'expired.pem', 'other.key'], 'there is no data directory')
+})
+
+t.test('serve --socket: a Unix socket in place of the port', async t => {
+  const cwd = t.testdir({})
+  const directory = mkdtempSync(join(tmpdir(), 'svc-'))
+  t.teardown(() => rmSync(directory, { recursive: true }))
+  const path = join(directory, 'svc.sock')
+  const server = await startServeProcess(t, cwd, ['--socket', path, '--base', 'tools/svc'])
+  t.match(server.said(), `svc listens on unix:${path}\nEverything is below /tools/svc/\n`)
+  t.equal(statSync(path).mode & 0o777, 0o660)
+  const ask = (from: string) => createClient(() => 'http://localhost/tools/svc', server.adminToken, { socketPath: path })
+    .post('/api/auth/login', { token: 'wrong-one' }, { 'x-forwarded-for': from })
+  t.equal((await ask('203.0.113.9')).status, 401)
+  const client = createClient(() => 'http://localhost/tools/svc', server.adminToken, { socketPath: path })
+  t.match((await client.get('/api/audit?limit=1')).body.items, [{ ip: '203.0.113.9' }])
+  t.equal((await createClient(() => 'http://localhost', null, { socketPath: path }).get('/api/health')).status, 404, 'nothing is outside the prefix')
+  t.equal((await createClient(() => 'http://localhost/tools/svc', null, { socketPath: path }).post('/api/auth/reset', {})).status, 403, 'it is not the local operator who asks')
+  const second = await svc(['serve', '--socket', path], { cwd, env: { SVC_HOME: join(cwd, 'other-home') } })
+  t.match(second, { code: 1, stdout: '', stderr: /^error: Cannot listen on the socket ".*svc\.sock": another program does/ })
+  t.equal(await server.stop(), 0)
+  t.same(readdirSync(directory), [])
+})
+
+t.test('SVC_PUBLIC_URL is told at the start, or refused before anything is done', async t => {
+  const cwd = t.testdir({})
+  const refused = await svc(['serve', '--port', '0'], { cwd, env: { SVC_PUBLIC_URL: 'deploy.example.org' } })
+  t.match(refused, { code: 1, stdout: '', stderr: /SVC_PUBLIC_URL "deploy\.example\.org" cannot be used: it is an address like/ })
+  t.same(readdirSync(cwd), [])
+  const server = await startServeProcess(t, cwd, [], { SVC_PUBLIC_URL: 'https://deploy.example.org/' })
+  t.match(server.said(), /^Public address: https:\/\/deploy\.example\.org\/$/m)
+
+  const receiver = await startReceiver(t)
+  await server.api('PUT', '/api/settings', { webhook_url: receiver.url })
+  const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  writeFileSync(join(cwd, 'index.html'), 'hello')
+  const push = (...words: string[]) =>
+    svc(['push', '--server', server.url, '--project', project.id, '--out', '.', '--ignore', 'server-home/**', ...words], {
+      cwd, env: { SVC_DEPLOY_TOKEN: project.token }
+    })
+  const pushed = await push()
+  const page = /^https:\/\/deploy\.example\.org\/deployments\/dep_\w+$/m.exec(pushed.stderr)?.[0]
+  t.ok(page, pushed.stderr)
+  const { url, deployId } = JSON.parse((await push('--json')).stdout)
+  t.equal(url, `https://deploy.example.org/deployments/${deployId}`)
+  const notified = (await receiver.received(2)).map(({ text }) => JSON.parse(text).url)
+  t.same(notified, [page, url])
 })

@@ -1,0 +1,31 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { clientAddress, parseCidr } from './client-address.js'
+import type { Cidr } from './client-address.js'
+import type { ClientAddress } from './route.js'
+
+/** How many addresses of peers are kept; they are few (one, behind a proxy), or somebody is playing. */
+const maxKnownPeers = 1000
+
+/**
+ * `clientAddress` under a list of trusted proxies that may change at any time. Requests that no proxy has touched are
+ * answered from what is known of their peer.
+ */
+export function createPeers(read: () => readonly string[]): (remote: string, headers: IncomingHttpHeaders) => ClientAddress {
+  let list = ''
+  let trusted: readonly Cidr[] = []
+  const direct = new Map<string, ClientAddress>()
+  return (remote, headers) => {
+    const now = read().join()
+    if (now !== list || direct.size > maxKnownPeers) {
+      list = now
+      trusted = now.split(',').flatMap(text => parseCidr(text) ?? [])
+      direct.clear()
+    }
+    const isDirect = headers['x-forwarded-for'] === undefined && headers['x-real-ip'] === undefined
+    const known = isDirect ? direct.get(remote) : undefined
+    if (known !== undefined) return known
+    const found = clientAddress({ remote, headers, trusted })
+    if (isDirect) direct.set(remote, Object.freeze(found))
+    return found
+  }
+}

@@ -1,0 +1,102 @@
+import type { Clock } from '../base/clock.js'
+import type { Certificate, CertificateFiles } from '../http/certificate.js'
+import type { HttpServer, ServerOptions } from '../http/server.js'
+import type { SocketPlace } from '../http/socket-file.js'
+
+export const defaultHost = '127.0.0.1' // §1
+export const defaultPort = 5431 // §1
+
+/** Where and how a server is reached: at an address, or at a socket in the file system. */
+export interface EntranceOptions {
+  host?: string
+  /** 0: any that is free. */
+  port?: number
+  /** Instead of an address. */
+  socket?: SocketPlace
+  /** With it, connections are encrypted. */
+  tls?: CertificateFiles
+}
+
+/** An entrance that is ready to be opened. */
+export interface Entrance {
+  /** What the server must know before it listens. */
+  secure: Pick<ServerOptions<string, unknown>, 'secure'>
+  /** Listens. Refuses as `listen` and `listenOnSocket`. */
+  open(http: Pick<HttpServer, 'listen' | 'listenOnSocket'>): Promise<Opened>
+}
+
+export interface Opened {
+  /** With the base prefix, without a slash at its end; of a socket `unix:<path>`. */
+  url: string
+  /** What else there is to say of it. */
+  infos: readonly string[]
+  warnings: readonly string[]
+}
+
+interface EntranceNeeds {
+  /** As `normaliseBase` gives it. */
+  base: string
+  clock: Clock
+  report: { info(line: string): void; warn(line: string): void }
+}
+
+/** Reads the certificate, if there is to be one, and binds nothing. Refuses as `readCertificate`. */
+export async function prepareEntrance(options: EntranceOptions, { base, clock, report }: EntranceNeeds): Promise<Entrance> {
+  const { host = defaultHost, port = defaultPort, socket, tls } = options
+  const security = tls === undefined ? null : await openTls(tls, { clock, report })
+  return {
+    secure: security === null ? {} : { secure: security.secure },
+    async open(http) {
+      if (socket !== undefined) {
+        await http.listenOnSocket(socket)
+        return { url: `unix:${socket.path}`, infos: base === '' ? [] : [`Everything is below ${base}/`], warnings: [] }
+      }
+      const bound = await http.listen({ host, port })
+      const url = `${security === null ? 'http' : 'https'}://${urlHost(bound.host)}:${bound.port}${base}`
+      if (security === null) return { url, infos: [], warnings: isLoopback(bound.host) ? [] : notEncrypted(bound.host) }
+      const { certificate } = security
+      return { url, infos: [`Certificate: ${describe(certificate)}`], warnings: [...certificate.warnings, ...withoutRenewal()] }
+    }
+  }
+}
+
+/** Loaded only where it is wanted: TLS takes its time. */
+async function openTls(files: CertificateFiles, { clock, report }: Pick<EntranceNeeds, 'clock' | 'report'>) {
+  const [{ openRenewal }, { createSecureServer }] = await Promise.all([
+    import('../http/renewal.js'), import('../http/secure-server.js')
+  ])
+  const renewal = await openRenewal({
+    files,
+    clock,
+    onRenewed(certificate) {
+      report.info(`A new certificate is in use: ${describe(certificate)}`)
+      for (const warning of certificate.warnings) report.warn(warning)
+    },
+    onBroken: error => report.warn(`The certificate of before stays in use: ${error instanceof Error ? error.message : error}`)
+  })
+  const secure: NonNullable<ServerOptions<string, unknown>['secure']> = options => createSecureServer(options, renewal)
+  return { secure, certificate: renewal.certificate }
+}
+
+function withoutRenewal(): string[] {
+  return process.versions['bun'] === undefined ? [] : ['svc runs in Bun: a renewed certificate counts after a restart']
+}
+
+function describe({ names, expiresAt }: Certificate): string {
+  return `${names.join(', ') || 'without a name'}, until ${expiresAt.slice(0, 10)}`
+}
+
+function notEncrypted(host: string): string[] {
+  return [
+    `${host} can be reached from other machines, and the connection is not encrypted:`,
+    'use --tls-cert and --tls-key, or 127.0.0.1 behind a proxy that speaks HTTPS, or a private network'
+  ]
+}
+
+function isLoopback(host: string): boolean {
+  return host === '::1' || /^127\./.test(host)
+}
+
+function urlHost(host: string): string {
+  return host.includes(':') ? `[${host}]` : host
+}

@@ -1,0 +1,121 @@
+import t from 'tap'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdtemp } from 'node:fs/promises'
+import { createServer, request } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { json as readJson } from 'node:stream/consumers'
+import type { Test } from 'tap'
+import { createHttpServer } from '../../lib/http/server.js'
+import type { HttpServer } from '../../lib/http/server.js'
+import { json } from '../../lib/http/route.js'
+import { listenOnSocket, maxPathBytes } from '../../lib/http/socket-file.js'
+
+/** Short enough for a socket: those of tap are not always. */
+async function directoryOf(t: Test): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'svc-'))
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }))
+  return directory
+}
+
+function start(t: Test, trusted: string[] = ['127.0.0.0/8']): HttpServer {
+  const server = createHttpServer({
+    routes: [{ method: 'GET', path: '/api/whoami', auth: 'public', handle: ({ client }) => json(client) }],
+    base: '', authorize: () => ({}), trustedProxies: () => trusted, log() {}
+  })
+  t.teardown(() => server.close({ graceMs: 0 }))
+  return server
+}
+
+async function whoami(socketPath: string, headers: Record<string, string> = {}): Promise<unknown> {
+  const asking = request({ socketPath, path: '/api/whoami', headers: { host: 'localhost', ...headers }, agent: false }).end()
+  const [reply] = (await once(asking, 'response')) as [IncomingMessage]
+  return readJson(reply)
+}
+
+t.test('it answers at the path, with the mode, and takes the file away when it stops', async t => {
+  const directory = await directoryOf(t)
+  const path = join(directory, 'svc.sock')
+  const server = start(t)
+  await server.listenOnSocket({ path, mode: 0o660 })
+  t.equal(statSync(path).mode & 0o777, 0o660)
+  t.same(readdirSync(directory), ['svc.sock'], 'and nothing else is left')
+  t.equal(server.address(), undefined)
+  t.match(await whoami(path), { address: '127.0.0.1', local: false })
+  await server.close({ graceMs: 0 })
+  t.same(readdirSync(directory), [])
+})
+
+t.test('its peer counts as 127.0.0.1: believed about others as far as that is a trusted proxy', async t => {
+  const path = join(await directoryOf(t), 's')
+  const server = start(t)
+  await server.listenOnSocket({ path, mode: 0o600 })
+  t.match(await whoami(path, { 'x-forwarded-for': '203.0.113.9' }), { address: '203.0.113.9', viaProxy: true, local: false })
+  const other = `${path}2`
+  await start(t, ['10.0.0.1']).listenOnSocket({ path: other, mode: 0o600 })
+  t.match(await whoami(other, { 'x-forwarded-for': '203.0.113.9' }), { address: '127.0.0.1', viaProxy: false, local: false })
+})
+
+t.test('what a killed server left is replaced', async t => {
+  const path = join(await directoryOf(t), 'svc.sock')
+  const program = `require('net').createServer().listen(${JSON.stringify(path)}, () => console.log('listens'))`
+  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] })
+  await once(child.stdout, 'data')
+  child.kill('SIGKILL')
+  await once(child, 'close')
+  t.ok(existsSync(path))
+  await start(t).listenOnSocket({ path, mode: 0o660 })
+  t.match(await whoami(path), { address: '127.0.0.1' })
+})
+
+t.test('where a server listens, a second one is refused, and the first one goes on', async t => {
+  const path = join(await directoryOf(t), 'svc.sock')
+  await start(t).listenOnSocket({ path, mode: 0o660 })
+  const refused = { kind: 'conflict', code: 'address_in_use', field: '--socket', message: /svc\.sock": another program does/ }
+  await t.rejects(start(t).listenOnSocket({ path, mode: 0o660 }), refused)
+  t.match(await whoami(path), { address: '127.0.0.1' })
+})
+
+t.test('whatever else is there stays', async t => {
+  const directory = await directoryOf(t)
+  writeFileSync(join(directory, 'file'), 'precious')
+  mkdirSync(join(directory, 'directory'))
+  symlinkSync('nowhere', join(directory, 'link'))
+  for (const [name, what] of [['file', 'a file'], ['directory', 'a directory'], ['link', 'a symbolic link']] as const) {
+    await t.rejects(start(t).listenOnSocket({ path: join(directory, name), mode: 0o660 }), {
+      code: 'path_taken', message: new RegExp(`/${name}": ${what} is there, and stays; choose another path`)
+    })
+  }
+  t.equal(readFileSync(join(directory, 'file'), 'utf8'), 'precious')
+  t.same(readdirSync(directory).sort(), ['directory', 'file', 'link'])
+})
+
+t.test('a path that no socket can have', async t => {
+  const directory = await directoryOf(t)
+  writeFileSync(join(directory, 'file'), '')
+  const longest = join(directory, 'x'.repeat(maxPathBytes - directory.length - 1))
+  await start(t).listenOnSocket({ path: longest, mode: 0o660 })
+  t.match(await whoami(longest), { address: '127.0.0.1' }, 'the longest one is taken')
+  const cases: Array<[path: string, sentence: RegExp]> = [
+    [`${longest}x`, new RegExp(`the path has ${maxPathBytes + 1} bytes, and a socket's at most ${maxPathBytes}`)],
+    [join(directory, 'none/svc.sock'), /there is no directory ".*none"; create it first/],
+    [join(directory, 'file/svc.sock'), /file" is no directory/]
+  ]
+  for (const [path, message] of cases) {
+    await t.rejects(start(t).listenOnSocket({ path, mode: 0o660 }), { code: 'invalid_address', field: '--socket', message })
+  }
+})
+
+t.test('a file that has become another server\'s is left alone', async t => {
+  const path = join(await directoryOf(t), 'svc.sock')
+  const server = createServer()
+  const removeOwn = await listenOnSocket(server, { path, mode: 0o660 })
+  t.teardown(() => void server.close())
+  rmSync(path)
+  await start(t).listenOnSocket({ path, mode: 0o660 })
+  await removeOwn()
+  t.match(await whoami(path), { address: '127.0.0.1' })
+})
