@@ -1,7 +1,6 @@
-import { accessSync, constants } from 'node:fs'
-import { delimiter, join } from 'node:path'
 import { chromium } from 'playwright-core'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { findProgram } from '../support/programs.js'
 
 const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
 
@@ -14,19 +13,7 @@ const switches = [
 ]
 
 /** The machine's own browser on the PATH; undefined: none. */
-export function findChromium(): string | undefined {
-  const directories = (process.env['PATH'] ?? '').split(delimiter).filter(Boolean)
-  return directories.flatMap(directory => names.map(name => join(directory, name))).find(isExecutable)
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
-}
+export const findChromium = (): string | undefined => findProgram(...names) ?? undefined
 
 /** How long a test waits for what must come: on a machine that is busy with other things, too. */
 export const patienceMs = 60_000

@@ -10,7 +10,7 @@ import { startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { startChromium } from './chromium.js'
-import { desktop, holds, onPhone, openSignedIn, photographer } from './stage.js'
+import { desktop, holds, onPhone, openDuring, photographer } from './stage.js'
 import { survey } from './survey.js'
 
 /*
@@ -22,7 +22,7 @@ const { browser, skip } = await startChromium(t)
 const photograph = photographer('deployment')
 
 const open = (t: Test, stage: { url: string }, path: string, options = {}) =>
-  openSignedIn(t, browser, stage.url, path, { viewport: desktop, permissions: ['clipboard-read', 'clipboard-write'], ...options })
+  openDuring(t, browser, stage.url, path, { viewport: desktop, permissions: ['clipboard-read', 'clipboard-write'], ...options })
 
 /** Pushes files; resolves when the deployment is over. */
 async function push(stage: Stage, projectId: string, files: Record<string, string>, fields: Record<string, string> = {}): Promise<string> {

@@ -8,7 +8,7 @@ import { startCutProxy } from '../support/cut-proxy.js'
 import { startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
 import { startChromium } from './chromium.js'
-import { desktop, holds, onPhone, openSignedIn, photographer } from './stage.js'
+import { desktop, holds, onPhone, openDuring, photographer } from './stage.js'
 import { survey } from './survey.js'
 
 /*
@@ -53,7 +53,7 @@ async function copied(page: Page, log = 'svc-log'): Promise<string> {
 }
 
 const open = (t: Test, stage: { url: string }, path: string, options = {}) =>
-  openSignedIn(t, browser, stage.url, path, { viewport: desktop, permissions: ['clipboard-read', 'clipboard-write'], ...options })
+  openDuring(t, browser, stage.url, path, { viewport: desktop, permissions: ['clipboard-read', 'clipboard-write'], ...options })
 
 
 t.test('log files are added, named, ordered and removed', { skip }, async t => {

@@ -7,7 +7,7 @@ import { adminToken, startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { startChromium } from './chromium.js'
-import { onPhone, openSignedIn, phone, photographer, stillDesktop } from './stage.js'
+import { onPhone, openDuring, phone, photographer, stillDesktop } from './stage.js'
 import { survey } from './survey.js'
 
 /*
@@ -69,7 +69,7 @@ t.test('folders and files are looked through, packed, and deployed', { skip }, a
   const target = join(stage.sites, 'storefront')
   const source = join(stage.sites, '..', 'dist')
   write(source, site)
-  const { page, watch, context } = await openSignedIn(t, browser, stage.url, `projects/${project.id}`, stillDesktop)
+  const { page, watch, context } = await openDuring(t, browser, stage.url, `projects/${project.id}`, stillDesktop)
   await page.getByText('Nothing has been deployed here yet.').waitFor()
   await photograph(page, 'empty-desktop')
 
@@ -116,7 +116,7 @@ t.test('what lies in the target: a tree, a list, texts with colours, pictures, d
   const stage = await startServer(t)
   const project = await stage.createProject('storefront')
   write(join(stage.sites, 'storefront'), site)
-  const { page, watch } = await openSignedIn(t, browser, stage.url, `projects/${project.id}`, stillDesktop)
+  const { page, watch } = await openDuring(t, browser, stage.url, `projects/${project.id}`, stillDesktop)
   await tab(page, 'Files').click()
   await page.locator('svc-rows').getByRole('link', { name: 'index.html' }).waitFor()
   t.same(await survey(page), [], 'readable and named')
@@ -203,7 +203,7 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
   const project = await stage.createProject('storefront')
   await labelsOf(stage)
   await deployWithScript(stage, project)
-  const { page, watch } = await openSignedIn(t, browser, stage.url, `projects/${project.id}`, stillDesktop)
+  const { page, watch } = await openDuring(t, browser, stage.url, `projects/${project.id}`, stillDesktop)
   await tab(page, 'Settings').click()
 
   await page.getByLabel('PM2 application').fill('shop')
@@ -278,7 +278,7 @@ t.test('on a phone, in Chinese, nothing sticks out at the side', { skip }, async
   const project = await stage.createProject('storefront', { description: 'A description that is long enough to be broken into lines' })
   await labelsOf(stage)
   write(join(stage.sites, 'storefront'), site)
-  const { page, watch } = await openSignedIn(t, browser, stage.url, `projects/${project.id}`, {
+  const { page, watch } = await openDuring(t, browser, stage.url, `projects/${project.id}`, {
     ...onPhone, locale: 'zh-CN', reducedMotion: 'reduce'
   })
   await page.getByRole('heading', { name: '在此部署' }).waitFor()

@@ -9,7 +9,7 @@ import { startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { startChromium } from './chromium.js'
-import { onPhone, openSignedIn, phone, photographer, stillDesktop } from './stage.js'
+import { onPhone, openDuring, phone, photographer, stillDesktop } from './stage.js'
 import { survey } from './survey.js'
 
 /*
@@ -54,7 +54,7 @@ const shown = (page: Page, count: string) => page.locator('svc-project-list .hea
 t.test('projects are found, ordered and pinned, and the address says how', { skip }, async t => {
   const stage = await startServer(t)
   await furnish(stage)
-  const { page, watch } = await openSignedIn(t, browser, stage.url, 'projects', stillDesktop)
+  const { page, watch } = await openDuring(t, browser, stage.url, 'projects', stillDesktop)
   await shown(page, '5 projects')
   await page.locator('svc-label', { hasText: 'eu-west' }).waitFor({ state: 'detached' })
   await photograph(page, 'desktop')
@@ -103,7 +103,7 @@ t.test('projects are found, ordered and pinned, and the address says how', { ski
 t.test('several are chosen by mouse and keys; what refuses is named', { skip }, async t => {
   const stage = await startServer(t)
   const { node } = await furnish(stage)
-  const { page, watch } = await openSignedIn(t, browser, stage.url, 'projects?sort=name', stillDesktop)
+  const { page, watch } = await openDuring(t, browser, stage.url, 'projects?sort=name', stillDesktop)
   const tagged = async (): Promise<string[]> => (await stage.client.get(`/api/projects?tagIds=${node}`)).body
     .map(({ name }: Project) => name).sort()
   await shown(page, '5 projects')
@@ -187,7 +187,7 @@ t.test('a project is created, its directory found by walking the server', { skip
   mkdirSync(join(stage.sites, 'web/public'))
   writeFileSync(join(stage.sites, 'web/notes.txt'), '')
   await stage.client.put('/api/settings', { default_deploy_path: stage.sites })
-  const { page, watch } = await openSignedIn(t, browser, stage.url, 'projects?new', stillDesktop)
+  const { page, watch } = await openDuring(t, browser, stage.url, 'projects?new', stillDesktop)
 
   const path = page.getByLabel('Directory on the server')
   // The proposal needs the settings, which come when they come.
@@ -252,7 +252,7 @@ t.test('ten thousand projects scroll and filter, of which only the near ones are
   })
   await store.close()
   await stage.restart()
-  const { page, watch } = await openSignedIn(t, browser, stage.url, 'projects?sort=name', { ...onPhone, reducedMotion: 'reduce' })
+  const { page, watch } = await openDuring(t, browser, stage.url, 'projects?sort=name', { ...onPhone, reducedMotion: 'reduce' })
   await shown(page, '10,001 projects')
   t.ok((await names(page)).length < 60, 'only what is near is on the page')
   t.equal(await page.evaluate('document.documentElement.scrollWidth'), phone.width, 'nothing sticks out at the side')

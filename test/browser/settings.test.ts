@@ -5,7 +5,7 @@ import { startReceiver } from '../support/receiver.js'
 import { adminToken, startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { startChromium } from './chromium.js'
-import { isWithin, openSignedIn, phone, photographer, until } from './stage.js'
+import { isWithin, openDuring, phone, photographer, until } from './stage.js'
 
 /* The room of what is set once: settings, categories and tags, export and import. */
 
@@ -15,7 +15,7 @@ t.test('settings: every field says what it is, and what is wrong with it', { ski
   const photograph = photographer('settings')
   const receiver = await startReceiver(t)
   const stage = await startServer(t)
-  const { page, watch } = await openSignedIn(t, browser, stage.url, 'settings?key=script_timeout')
+  const { page, watch } = await openDuring(t, browser, stage.url, 'settings?key=script_timeout')
   const kept = async () => (await stage.client.get('/api/settings')).body as Record<string, string>
 
   const timeout = page.getByLabel('Time for a script')
@@ -84,7 +84,7 @@ t.test('categories and tags: made, ordered, changed, deleted', { skip }, async t
   const photograph = photographer('labels')
   const stage = await startServer(t)
   const shop = await stage.createProject('storefront')
-  const { page, watch } = await openSignedIn(t, browser, stage.url, 'labels')
+  const { page, watch } = await openDuring(t, browser, stage.url, 'labels')
   await page.getByText('No categories yet.').waitFor()
   await photograph(page, 'empty-desktop')
   const categories = page.locator('svc-labels[kind=category]')
@@ -151,7 +151,7 @@ t.test('export, and import on another server: first what would happen, then it',
   const bytes = await zipOf({ 'index.html': 'one' })
   await from.as(shop.token).upload([['projectId', shop.id], ['file', { filename: 'a.zip', bytes }]])
   await from.client.post('/api/tags', { name: 'nightly' })
-  const { page, watch } = await openSignedIn(t, browser, from.url, 'migration')
+  const { page, watch } = await openDuring(t, browser, from.url, 'migration')
   await page.getByText('Every deployment has its project').waitFor()
   await page.getByText('does not exist yet').waitFor()
 

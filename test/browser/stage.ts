@@ -38,17 +38,25 @@ export interface SignedIn {
   context: BrowserContext
 }
 
-/** A page of the panel, signed in, at an address below the server's; it is closed with the test. */
+/** A page of the panel, signed in, at an address below the server's. */
 export async function openSignedIn(
-  t: { teardown(work: () => unknown): void }, browser: Browser, url: string, path: string, options: ContextOptions = { viewport: desktop }
+  browser: Browser, url: string, path: string, options: ContextOptions = { viewport: desktop }
 ): Promise<SignedIn> {
   const { page, watch, context } = await openWatched(browser, new URL(url).origin, options)
-  t.teardown(() => context.close())
   // A token that the page itself has kept since then stays.
   const key = JSON.stringify(`svc.token ${url}/`)
   await context.addInitScript(`sessionStorage.getItem(${key}) ?? sessionStorage.setItem(${key}, ${JSON.stringify(adminToken)})`)
   await page.goto(`${url}/${path}`)
   return { page, watch, context }
+}
+
+/** The same, closed with the test. */
+export async function openDuring(
+  t: { teardown(work: () => unknown): void }, ...where: Parameters<typeof openSignedIn>
+): Promise<SignedIn> {
+  const opened = await openSignedIn(...where)
+  t.teardown(() => opened.context.close())
+  return opened
 }
 
 /** Signs in by the form, in whatever language it is. */

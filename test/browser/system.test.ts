@@ -5,7 +5,7 @@ import t from 'tap'
 import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { startChromium } from './chromium.js'
-import { comeBack, isWithin, openSignedIn, phone, photographer } from './stage.js'
+import { comeBack, isWithin, openDuring, phone, photographer } from './stage.js'
 
 /* The room of whoever keeps the server running: health and resources, storage, audit log. */
 
@@ -16,7 +16,7 @@ t.test('health and resources', { skip }, async t => {
   const bin = mkdtempSync(join(tmpdir(), 'svc-pm2-'))
   t.teardown(() => rmSync(bin, { recursive: true }))
   const stage = await startServer(t, { environment: { PATH: bin } })
-  const { page, watch } = await openSignedIn(t, browser, stage.url, 'system')
+  const { page, watch } = await openDuring(t, browser, stage.url, 'system')
   await page.getByRole('heading', { level: 1, name: /^The server is (not )?well$/ }).waitFor()
   await page.getByText(/^svc dev, for /).waitFor()
   await page.getByRole('img', { name: /^Memory: .* now, between/ }).waitFor()
@@ -54,7 +54,7 @@ t.test('storage: what is kept, and what may go', { skip }, async t => {
   const archives = (): number => readdirSync(join(stage.home.directory, 'deployments')).filter(name => name.endsWith('.zip')).length
   t.equal(archives(), 4)
 
-  const { page, watch } = await openSignedIn(t, browser, stage.url, 'storage')
+  const { page, watch } = await openDuring(t, browser, stage.url, 'storage')
   await page.getByRole('heading', { level: 1, name: /in use$/ }).waitFor()
   await page.getByRole('img', { name: /^Archives: .*, Outputs and lists of files: .*, Database: / }).waitFor()
   t.match(await page.locator('.projects a').first().textContent(), /^\s*storefront/, 'the largest first')
@@ -97,7 +97,7 @@ t.test('the audit log: who did what, from where, and what failed', { skip }, asy
   await stage.as(shop.token).upload([['projectId', shop.id], ['file', { filename: 'a.zip', bytes }]])
   for (let count = 0; count < 110; count++) await stage.client.put('/api/settings', { keep_archives: String(10 + count % 2) })
 
-  const { page, watch } = await openSignedIn(t, browser, stage.url, 'audit?action=auth.login_failed')
+  const { page, watch } = await openDuring(t, browser, stage.url, 'audit?action=auth.login_failed')
   const row = page.locator('.entries li')
   await row.first().waitFor()
   t.equal(await row.count(), 1)

@@ -7,7 +7,7 @@ import { startCuttable } from '../support/cuttable.js'
 import { cellsOfCapture } from '../support/screen-cells.js'
 import { startServer } from '../support/server.js'
 import { startChromium } from './chromium.js'
-import { holds, onPhone, openSignedIn, photographer } from './stage.js'
+import { holds, onPhone, openDuring, photographer } from './stage.js'
 import type { ContextOptions, SignedIn } from './stage.js'
 
 /*
@@ -21,7 +21,7 @@ const photograph = photographer('terminal')
 
 /** Signed in, with the page's address open. */
 async function open(t: Test, url: string, options: ContextOptions = { viewport: { width: 1100, height: 700 } }): Promise<SignedIn> {
-  const desk = await openSignedIn(t, browser, url, 'terminal', { ...options, permissions: ['clipboard-read', 'clipboard-write'] })
+  const desk = await openDuring(t, browser, url, 'terminal', { ...options, permissions: ['clipboard-read', 'clipboard-write'] })
   await desk.page.getByRole('heading', { name: 'Terminal', exact: true }).waitFor()
   return desk
 }
