@@ -34,7 +34,7 @@ t.plan(files.length)
 let done = 0
 const runs: Array<ReturnType<typeof t.spawn>> = []
 for (const file of ordered(files)) {
-  const run = t.spawn(...bare(execPath, ['--enable-source-maps', file]), {
+  const run = t.spawn(...bare(execPath, [file]), {
     name: file,
     buffered: true,
     timeout: timeoutSeconds * 1000,
