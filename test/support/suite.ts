@@ -10,8 +10,8 @@ import { bare } from './bare.js'
  * a small test.
  */
 
-/** Of one file: ten times what the slowest takes on two idle cores. */
-const timeoutSeconds = 240
+/** Of one file: more than ten times what the slowest takes on two idle cores. */
+const timeoutSeconds = 400
 
 const [jobs, ...files] = process.argv.slice(2)
 
