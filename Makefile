@@ -24,11 +24,12 @@ demo: build ## Serve from a throw-away directory, push a sample site twice, roll
 	node dist/test/demo/demo.js
 
 # The list comes from the sources, so that what an earlier build left in dist never runs. TEST=path/of/one.test.ts runs one.
+# JOBS: files at once. Everything that was said is in dist/test.tap; what failed is shown.
 TEST ?= $(shell find test -name '*.test.ts' | sort)
-# tap would remove a test's directory before what runs in it is stopped; so it is told to keep them, and they go here.
+JOBS ?= 3
 test: build ## Run every test
-	@npx tap run --reporter=terse --output-file=dist/test.tap $(TEST:test/%.ts=dist/test/%.js); \
-	  status=$$?; rm -rf .tap/fixtures; exit $$status
+	@node dist/test/support/suite.js $(JOBS) $(TEST:test/%.ts=dist/test/%.js) >dist/test.tap; status=$$?; rm -rf .tap/fixtures; \
+	  if [ $$status -ne 0 ]; then npx tap run --reporter=terse dist/test.tap; fi; grep '^# {' dist/test.tap; exit $$status
 
 runtimes: build ## Walk through every runtime that svc runs on, each fetched from the npm registry
 	@node dist/test/runtimes/runtimes.js

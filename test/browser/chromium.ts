@@ -1,34 +1,35 @@
-import { accessSync, constants } from 'node:fs'
-import { delimiter, join } from 'node:path'
 import { chromium } from 'playwright-core'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { findProgram } from '../support/programs.js'
 
 const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
 
 /** Without a screen, without a sandbox (a container's root has none), and without a word to anybody but the page. */
 const switches = [
   '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-  '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'
+  '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage',
+  // Every page is of one server here: a process for each of them would be a start for nothing.
+  '--disable-site-isolation-trials', '--renderer-process-limit=1'
 ]
 
 /** The machine's own browser on the PATH; undefined: none. */
-export function findChromium(): string | undefined {
-  const directories = (process.env['PATH'] ?? '').split(delimiter).filter(Boolean)
-  return directories.flatMap(directory => names.map(name => join(directory, name))).find(isExecutable)
-}
+export const findChromium = (): string | undefined => findProgram(...names) ?? undefined
 
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
-}
+/** How long a test waits for what must come: on a machine that is busy with other things, too. */
+export const patienceMs = 60_000
 
 /** A browser with an empty profile of its own. */
 export function launchChromium(executablePath: string): Promise<Browser> {
   return chromium.launch({ executablePath, headless: true, args: switches })
+}
+
+/** The one browser of a test file, until its end; without one on the machine, `skip` says so and nothing may use it. */
+export async function startChromium(t: { teardown(work: () => unknown): void }): Promise<{ browser: Browser; skip: string | false }> {
+  const executable = findChromium()
+  if (executable === undefined) return { browser: undefined as never, skip: 'no chromium or google-chrome on the PATH' }
+  const browser = await launchChromium(executable)
+  t.teardown(() => browser.close())
+  return { browser, skip: false }
 }
 
 /** What a page did that nobody asked for, and what it fetched. */
@@ -58,7 +59,7 @@ export async function openWatched(
       this.fetched = []
     }
   }
-  page.setDefaultTimeout(20_000)
+  page.setDefaultTimeout(patienceMs)
   page.on('console', message => {
     if (!['error', 'warning'].includes(message.type())) return
     watch.complaints.push(`${message.text()} ${message.location().url}`)

@@ -1,24 +1,12 @@
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import t from 'tap'
-import { adminToken, startServer } from '../support/server.js'
-import { findChromium, launchChromium, openWatched } from './chromium.js'
+import { startServer } from '../support/server.js'
+import { openWatched, startChromium } from './chromium.js'
+import { desktop, onPhone, signIn } from './stage.js'
 
 /* What is round every page: rooms, palette, keys, light and dark, languages. */
 
-const executable = findChromium()
-const skip = executable === undefined ? 'no chromium or google-chrome on the PATH' : false
-let browser: Browser
-
-t.before(async () => {
-  if (executable !== undefined) browser = await launchChromium(executable)
-})
-t.teardown(() => browser?.close())
-
-async function signIn(page: Page): Promise<void> {
-  await page.locator('input[name=token]').fill(adminToken)
-  await page.locator('button.primary').click()
-  await page.locator('main h1').first().waitFor()
-}
+const { browser, skip } = await startChromium(t)
 
 /** The ground of the page, to tell light from dark. */
 const ground = (page: Page): Promise<string> => page.evaluate('getComputedStyle(document.documentElement).backgroundColor')
@@ -26,12 +14,13 @@ const ground = (page: Page): Promise<string> => page.evaluate('getComputedStyle(
 t.test('the palette leads to screens and to what the server finds, by keyboard alone', { skip }, async t => {
   const stage = await startServer(t, { base: '/tools/svc' })
   const project = await stage.createProject('storefront')
-  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: { width: 1280, height: 860 } })
+  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
   t.teardown(() => context.close())
   await page.goto(stage.url)
   await page.keyboard.press('Control+k')
   t.equal(await page.getByRole('dialog').count(), 0, 'before the login there is nothing to find')
   await signIn(page)
+  await page.locator('main h1').first().waitFor()
 
   const field = page.getByRole('combobox', { name: 'Search and commands' })
   const chosen = page.locator('[role=option][aria-selected=true]')
@@ -76,11 +65,12 @@ t.test('the palette leads to screens and to what the server finds, by keyboard a
 t.test('light, dark and Chinese are chosen, kept, and seen at the next visit', { skip }, async t => {
   const stage = await startServer(t)
   const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, {
-    viewport: { width: 1280, height: 860 }, colorScheme: 'light', locale: 'en-GB'
+    viewport: desktop, colorScheme: 'light', locale: 'en-GB'
   })
   t.teardown(() => context.close())
   await page.goto(stage.url)
   await signIn(page)
+  await page.locator('main h1').first().waitFor()
   const light = await ground(page)
   await page.emulateMedia({ colorScheme: 'dark' })
   const dark = await ground(page)
@@ -109,12 +99,11 @@ t.test('light, dark and Chinese are chosen, kept, and seen at the next visit', {
 
 t.test('on a phone the further rooms are behind the last button', { skip }, async t => {
   const stage = await startServer(t)
-  const { page, context } = await openWatched(browser, new URL(stage.url).origin, {
-    viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true
-  })
+  const { page, context } = await openWatched(browser, new URL(stage.url).origin, onPhone)
   t.teardown(() => context.close())
   await page.goto(stage.url)
   await signIn(page)
+  await page.locator('main h1').first().waitFor()
   const rooms = page.getByRole('navigation', { name: 'Rooms' })
   t.equal(await rooms.getByRole('link', { name: 'Settings' }).count(), 0)
   await rooms.getByRole('button', { name: 'More' }).click()

@@ -1,13 +1,14 @@
 import { appendFileSync, createWriteStream, mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import t from 'tap'
+import type { Test } from 'tap'
 import { startCutProxy } from '../support/cut-proxy.js'
 import { startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
-import { findChromium, launchChromium } from './chromium.js'
-import { desktop, holds, openSignedIn, phone, photograph } from './stage.js'
+import { startChromium } from './chromium.js'
+import { desktop, holds, onPhone, openDuring, photographer } from './stage.js'
 import { survey } from './survey.js'
 
 /*
@@ -15,14 +16,8 @@ import { survey } from './survey.js'
  * would like to be markup. With PICTURES=1 in the environment pictures are left in dist/screens.
  */
 
-const executable = findChromium()
-const skip = executable === undefined ? 'no chromium or google-chrome on the PATH' : false
-let browser: Browser
-
-t.before(async () => {
-  if (executable !== undefined) browser = await launchChromium(executable)
-})
-t.teardown(() => browser?.close())
+const { browser, skip } = await startChromium(t)
+const photograph = photographer('log')
 
 const startMs = Date.parse('2026-11-20T00:00:00Z')
 const manyLines = 250_000
@@ -57,8 +52,8 @@ async function copied(page: Page, log = 'svc-log'): Promise<string> {
   return page.evaluate('navigator.clipboard.readText()')
 }
 
-const open = (stage: { url: string }, path: string, options = {}) =>
-  openSignedIn(browser, stage.url, path, { viewport: desktop, permissions: ['clipboard-read', 'clipboard-write'], ...options })
+const open = (t: Test, stage: { url: string }, path: string, options = {}) =>
+  openDuring(t, browser, stage.url, path, { viewport: desktop, permissions: ['clipboard-read', 'clipboard-write'], ...options })
 
 
 t.test('log files are added, named, ordered and removed', { skip }, async t => {
@@ -69,11 +64,10 @@ t.test('log files are added, named, ordered and removed', { skip }, async t => {
   writeFileSync(join(logs, 'access.log'), `${accessLine(1)}\n`.repeat(500))
   writeFileSync(join(logs, 'app.jsonl'), '{"level":30,"time":1795262651123,"msg":"listening","port":8080}\n')
   writeFileSync(join(logs, 'error.log'), '')
-  const { page, watch, context } = await open(stage, `projects/${id}/logs`)
-  t.teardown(() => context.close())
+  const { page, watch } = await open(t, stage, `projects/${id}/logs`)
 
   await page.getByRole('heading', { name: 'No log files yet' }).waitFor()
-  await photograph(page, 'log-sources-empty-desktop')
+  await photograph(page, 'sources-empty-desktop')
   await page.getByRole('link', { name: 'Add log files' }).first().click()
   const paths = page.getByLabel('Files on the server')
   await paths.fill(`${join(logs, 'access.log')}\nrelative.log`)
@@ -81,7 +75,7 @@ t.test('log files are added, named, ordered and removed', { skip }, async t => {
   await page.getByText('Line 2: ').waitFor()
   t.match(watch.complaints.splice(0), [/400.*log-sources/])
   t.equal(await paths.inputValue(), `${join(logs, 'access.log')}\nrelative.log`, 'nothing that was typed is lost')
-  await photograph(page, 'log-add-desktop')
+  await photograph(page, 'add-desktop')
   await paths.fill(`${join(logs, 'access.log')}\n${join(logs, 'later.log')}`)
   await page.getByRole('button', { name: 'Choose on the server…' }).click()
   await page.locator('svc-places .steps').waitFor()
@@ -89,7 +83,7 @@ t.test('log files are added, named, ordered and removed', { skip }, async t => {
   await page.getByLabel('Find here, or type a path').press('Enter')
   await page.getByLabel('app.jsonl').check()
   await page.getByLabel('error.log').check()
-  await photograph(page, 'log-choose-desktop')
+  await photograph(page, 'choose-desktop')
   await page.getByRole('button', { name: 'Choose', exact: true }).click()
   await page.getByRole('button', { name: 'Add 4 files' }).click()
   await page.getByText('4 log files added').waitFor()
@@ -97,7 +91,7 @@ t.test('log files are added, named, ordered and removed', { skip }, async t => {
   await page.locator('svc-log-sources .row').nth(3).waitFor()
   t.same(await names(), ['access.log', 'later.log', 'app.jsonl', 'error.log'])
   await page.getByText('Missing').waitFor()
-  await photograph(page, 'log-sources-desktop')
+  await photograph(page, 'sources-desktop')
   t.same(await survey(page), [])
 
   await page.getByRole('button', { name: 'Move down: access.log' }).click()
@@ -113,7 +107,7 @@ t.test('log files are added, named, ordered and removed', { skip }, async t => {
   await page.getByLabel('Choose later.log').check()
   await page.getByLabel('Choose error.log').check()
   await page.getByRole('button', { name: 'Remove…' }).click()
-  await photograph(page, 'log-remove-desktop')
+  await photograph(page, 'remove-desktop')
   await page.getByRole('button', { name: 'Remove', exact: true }).click()
   await page.getByText('2 log files removed').waitFor()
   await page.locator('svc-log-sources .row').nth(1).waitFor()
@@ -128,13 +122,12 @@ t.test('a large file: its end at once, any place of it, a search of all of it', 
   await writeAccessLog(path)
   const { id } = await stage.createProject('storefront')
   const source = await addSource(stage, id, path)
-  const { page, watch, context } = await open(stage, `projects/${id}/logs/${source}`)
-  t.teardown(() => context.close())
+  const { page, watch } = await open(t, stage, `projects/${id}/logs/${source}`)
   const log = page.locator('svc-log')
   const line = (index: number) => log.getByText(`/items/${index}?`)
 
   await line(manyLines - 1).waitFor()
-  await photograph(page, 'log-file-desktop')
+  await photograph(page, 'file-desktop')
   t.same(await survey(page), [])
   t.ok((await page.locator('svc-log .line').count()) < 300, 'only the lines near those seen are on the page')
 
@@ -154,13 +147,13 @@ t.test('a large file: its end at once, any place of it, a search of all of it', 
   await page.getByLabel('Search the whole file').fill('" 500 ')
   await page.keyboard.press('Enter')
   await page.getByText('250 hits', { exact: true }).waitFor()
-  await photograph(page, 'log-search-desktop')
+  await photograph(page, 'search-desktop')
   await page.getByRole('button', { name: /items\/77000\?/ }).click()
   await page.locator('svc-log .line.here', { hasText: '/items/77000?' }).waitFor()
   t.ok(await page.locator('svc-log .line.here mark').count(), 'what was found is marked')
   await line(76_995).waitFor()
   await line(77_005).waitFor()
-  await photograph(page, 'log-hit-desktop')
+  await photograph(page, 'hit-desktop')
   t.same(await survey(page), [])
   // Each look scrolls to the edge of what is held, until more of the file has been paged in than was there.
   for (const [edge, isReached] of [['0', '< 70000'], ['1e9', '> 84000']] as const) {
@@ -184,7 +177,7 @@ t.test('a large file: its end at once, any place of it, a search of all of it', 
   await page.getByLabel('First line at or after').fill(wanted)
   await page.getByRole('button', { name: 'Go', exact: true }).click()
   await page.locator('svc-log .line.here', { hasText: '/items/36000?' }).waitFor()
-  await photograph(page, 'log-time-desktop')
+  await photograph(page, 'time-desktop')
 
   const download = page.waitForEvent('download')
   await page.getByRole('button', { name: 'Download' }).click()
@@ -203,8 +196,7 @@ t.test('following: pauses, counts, goes on; rotated; a network that is cut; noth
   writeFileSync(path, `${lines.join('\n')}\n`)
   const { id } = await stage.createProject('storefront')
   const source = await addSource(stage, id, path)
-  const { page, watch, context } = await open(proxy, `projects/${id}/logs/${source}`)
-  t.teardown(() => context.close())
+  const { page, watch } = await open(t, proxy, `projects/${id}/logs/${source}`)
   const write = (count: number): void => {
     const more = Array.from({ length: count }, (_, index) => `line ${lines.length + index}`)
     lines.push(...more)
@@ -219,14 +211,14 @@ t.test('following: pauses, counts, goes on; rotated; a network that is cut; noth
   await holds(page, 'document.querySelector("svc-log .scroll").scrollTop < 3000')
   write(1234)
   await page.getByRole('button', { name: '1,234 new lines' }).waitFor()
-  await photograph(page, 'log-paused-desktop')
+  await photograph(page, 'paused-desktop')
   await page.getByRole('button', { name: '1,234 new lines' }).click()
   await last()
 
   proxy.cut()
   await page.getByText('Connection lost, trying again…').waitFor()
   write(777)
-  await photograph(page, 'log-lost-desktop')
+  await photograph(page, 'lost-desktop')
   proxy.mend()
   await last()
   await page.getByText('Connection lost, trying again…').waitFor({ state: 'hidden' })
@@ -255,8 +247,7 @@ t.test('what a log says stays text: colours, links, hostile markup, very long li
   writeFileSync(path, `${hostile.join('\n')}\n`)
   const { id } = await stage.createProject('storefront')
   const source = await addSource(stage, id, path)
-  const { page, watch, context } = await open(stage, `projects/${id}/logs/${source}`)
-  t.teardown(() => context.close())
+  const { page, watch } = await open(t, stage, `projects/${id}/logs/${source}`)
   await page.locator('svc-log').getByText('right to left').waitFor()
   t.equal(await page.locator('svc-log .lines :is(img, script, b, svg)').count(), 0)
   t.equal(await page.locator('svc-log .lines .bold').textContent(), 'bold')
@@ -264,7 +255,7 @@ t.test('what a log says stays text: colours, links, hostile markup, very long li
   t.equal(await link.count(), 1, 'one link of http, none of anything else')
   t.equal(await link.getAttribute('href'), 'https://example.com/a?b=1&c=')
   t.match(await link.getAttribute('rel'), /noopener/)
-  await photograph(page, 'log-hostile-desktop')
+  await photograph(page, 'hostile-desktop')
   t.match(await copied(page), /^<img src=x onerror=alert\(1\)><script>alert\(2\)<\/script>\nred bold click\nsee/)
   await page.locator('svc-log-menu > button').click()
   await page.getByRole('menuitem', { name: 'Copy with colours' }).click()
@@ -290,8 +281,7 @@ t.test('a selection goes on while its lines leave the page', { skip }, async t =
   const path = join(stage.sites, 'many.log')
   writeFileSync(path, Array.from({ length: 4000 }, (_, index) => `line ${index}\n`).join(''))
   const { id } = await stage.createProject('storefront')
-  const { page, context } = await open(stage, `projects/${id}/logs/${await addSource(stage, id, path)}`)
-  t.teardown(() => context.close())
+  const { page } = await open(t, stage, `projects/${id}/logs/${await addSource(stage, id, path)}`)
   await page.locator('svc-log').getByText('line 3999', { exact: true }).waitFor()
   const last = page.locator('svc-log .line', { hasText: /^line 3999$/ })
   const box = (await last.boundingBox()) as { x: number; y: number; width: number; height: number }
@@ -318,13 +308,12 @@ t.test('JSON lines are columns, and unfold', { skip }, async t => {
   writeFileSync(path, `${Array.from({ length: 30 }, (_, index) => line(index)).join('\n')}\nno json at all\n`)
   const { id } = await stage.createProject('storefront')
   const source = await addSource(stage, id, path, { kind: 'json' })
-  const { page, watch, context } = await open(stage, `projects/${id}/logs/${source}`)
-  t.teardown(() => context.close())
+  const { page, watch } = await open(t, stage, `projects/${id}/logs/${source}`)
   await page.locator('svc-log').getByText('no json at all').waitFor()
   t.match(await page.locator('svc-log .line', { hasText: 'request 4 done' }).textContent(), /^2026-11-20T00:00:04.000Z  ERROR  request 4 done  pid=7/)
   await page.locator('svc-log .line', { hasText: 'request 4 done' }).click()
   await page.locator('svc-log .unfolded', { hasText: '"method": "GET"' }).waitFor()
-  await photograph(page, 'log-json-desktop')
+  await photograph(page, 'json-desktop')
   t.same(await survey(page), [])
   await page.locator('svc-log .line', { hasText: 'request 4 done' }).click({ position: { x: 100, y: 5 } })
   await page.locator('svc-log .unfolded').waitFor({ state: 'detached' })
@@ -344,15 +333,14 @@ t.test('all log files: found, side by side, merged by time; on a phone, too', { 
     await addSource(stage, shop.id, paths[0] as string), await addSource(stage, shop.id, paths[1] as string),
     await addSource(stage, other.id, paths[2] as string)
   ]
-  const { page, watch, context } = await open(stage, 'logs')
-  t.teardown(() => context.close())
+  const { page, watch } = await open(t, stage, 'logs')
   await page.getByRole('heading', { name: 'billing' }).waitFor()
   await page.getByLabel('Find log files').fill('error')
   await page.getByRole('heading', { name: 'billing' }).waitFor({ state: 'detached' })
   t.match(page.url(), /\?q=error$/)
   await page.getByLabel('Find log files').fill('')
   for (const name of ['access.log', 'error.log', 'worker.log']) await page.getByRole('checkbox', { name }).check()
-  await photograph(page, 'logs-desktop')
+  await photograph(page, 'all-desktop')
   t.same(await survey(page), [])
   await page.getByRole('button', { name: 'Merged by time' }).click()
   await page.locator('svc-merged-log .line').first().waitFor()
@@ -364,33 +352,32 @@ t.test('all log files: found, side by side, merged by time; on a phone, too', { 
   appendFileSync(paths[0] as string, `${at(699)} a200\n`)
   await page.locator('svc-log').getByText(/ e200$/).waitFor()
   t.match((await copied(page)).split('\n').slice(-2), [/a200$/, /e200$/], 'what is new stands in its order, too')
-  await photograph(page, 'logs-merged-desktop')
+  await photograph(page, 'all-merged-desktop')
   t.same(await survey(page), [])
   await page.getByRole('button', { name: 'Side by side' }).click()
   await page.locator('svc-log-file').nth(2).locator('.line').first().waitFor()
-  await photograph(page, 'logs-side-desktop')
+  await photograph(page, 'all-side-desktop')
   t.same(await survey(page), [])
   await page.getByRole('button', { name: 'Leave out error.log' }).click()
   await page.locator('svc-log-file').nth(2).waitFor({ state: 'detached' })
   t.equal(await page.locator('svc-log-file').count(), 2)
   t.same(watch.complaints, [])
 
-  const small = await open(stage, `logs?source=${ids[0]}&source=${ids[2]}&merged=1`, { viewport: phone, hasTouch: true, isMobile: true })
-  t.teardown(() => small.context.close())
+  const small = await open(t, stage, `logs?source=${ids[0]}&source=${ids[2]}&merged=1`, onPhone)
   await small.page.locator('svc-log').getByText(/ w199$/).waitFor()
-  await photograph(small.page, 'logs-merged-phone')
+  await photograph(small.page, 'all-merged-phone')
   t.same(await survey(small.page), [])
   await small.page.goto(`${stage.url}/logs`)
   await small.page.getByRole('heading', { name: 'billing' }).waitFor()
-  await photograph(small.page, 'logs-phone')
+  await photograph(small.page, 'all-phone')
   t.same(await survey(small.page), [])
   await small.page.goto(`${stage.url}/projects/${shop.id}/logs`)
   await small.page.locator('svc-log-sources .row').first().waitFor()
-  await photograph(small.page, 'log-sources-phone')
+  await photograph(small.page, 'sources-phone')
   t.same(await survey(small.page), [])
   await small.page.goto(`${stage.url}/projects/${shop.id}/logs/${ids[0]}?q=a1`)
   await small.page.locator('svc-log-search').getByText(/hits/).first().waitFor()
-  await photograph(small.page, 'log-file-phone')
+  await photograph(small.page, 'file-phone')
   t.same(await survey(small.page), [])
   t.same(small.watch.complaints, [])
 })

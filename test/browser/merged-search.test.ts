@@ -1,22 +1,15 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Browser } from 'playwright-core'
 import t from 'tap'
 import { startServer } from '../support/server.js'
-import { findChromium, launchChromium } from './chromium.js'
-import { desktop, openSignedIn, photograph } from './stage.js'
+import { startChromium } from './chromium.js'
+import { desktop, openDuring, photographer } from './stage.js'
 import { survey } from './survey.js'
 
 /* Log files that are shown as one are searched as one, far beyond what of them is held. */
 
-const executable = findChromium()
-const skip = executable === undefined ? 'no chromium or google-chrome on the PATH' : false
-let browser: Browser
-
-t.before(async () => {
-  if (executable !== undefined) browser = await launchChromium(executable)
-})
-t.teardown(() => browser?.close())
+const { browser, skip } = await startChromium(t)
+const photograph = photographer('logs-merged-search')
 
 t.test('a search in merged logs finds in all of them, in order of time, and leads there', { skip }, async t => {
   const stage = await startServer(t)
@@ -34,8 +27,7 @@ t.test('a search in merged logs finds in all of them, in order of time, and lead
     items: names.map(name => ({ filePath: join(stage.sites, name) }))
   })
   const query = (body.items as Array<{ id: string }>).map(({ id }) => `source=${id}`).join('&')
-  const { page, watch, context } = await openSignedIn(browser, stage.url, `logs?${query}&merged=1`, { viewport: desktop })
-  t.teardown(() => context.close())
+  const { page, watch } = await openDuring(t, browser, stage.url, `logs?${query}&merged=1`, { viewport: desktop })
   await page.locator('svc-log').getByText('worker.log nothing 19999').waitFor()
   await page.locator('svc-log .scroll').press('/')
   await page.getByRole('searchbox', { name: 'Search these files' }).fill('needle')
@@ -57,7 +49,7 @@ t.test('a search in merged logs finds in all of them, in order of time, and lead
   await here.getByText('worker.log needle 40 ').waitFor()
   for (let step = 0; step < 2; step++) await page.locator('svc-log .scroll').press('n')
   await here.getByText('worker.log needle 9040 ').waitFor()
-  await photograph(page, 'logs-merged-search-desktop')
+  await photograph(page, 'desktop')
   t.same(await survey(page), [])
   await page.getByRole('button', { name: 'To the end' }).click()
   await page.locator('svc-log').getByText('worker.log nothing 19999').waitFor()

@@ -1,10 +1,9 @@
-import type { Browser } from 'playwright-core'
 import t from 'tap'
 import type { Test } from 'tap'
 import { adminToken, startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
-import { findChromium, launchChromium, openWatched } from './chromium.js'
-import { comeBack, desktop, phone, photographer, signIn, untilTrue } from './pages.js'
+import { openWatched, startChromium } from './chromium.js'
+import { comeBack, desktop, holds, phone, photographer, signIn } from './stage.js'
 
 /* The first page of a server that is in use: its answer, its charts, what it costs to come there. */
 
@@ -12,14 +11,7 @@ import { comeBack, desktop, phone, photographer, signIn, untilTrue } from './pag
 const maxRequests = 25
 const maxBytes = 60 * 1024
 
-const executable = findChromium()
-const skip = executable === undefined ? 'no chromium or google-chrome on the PATH' : false
-let browser: Browser
-
-t.before(async () => {
-  if (executable !== undefined) browser = await launchChromium(executable)
-})
-t.teardown(() => browser?.close())
+const { browser, skip } = await startChromium(t)
 
 /** With a browser that has nothing at hand, and was signed in before. */
 async function weighFirstVisit(t: Test, url: string): Promise<void> {
@@ -37,7 +29,7 @@ async function weighFirstVisit(t: Test, url: string): Promise<void> {
 
 t.test('the overview of a server in use', { skip }, async t => {
   const stage = await startServer(t)
-  const photograph = await photographer('overview-used')
+  const photograph = photographer('overview-used')
   const shop = await stage.createProject('storefront')
   const docs = await stage.createProject('a-very-long-name-of-a-project-that-documents-everything-there-is', {
     postDeployScript: 'exit 3'
@@ -51,7 +43,7 @@ t.test('the overview of a server in use', { skip }, async t => {
   const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
   t.teardown(() => context.close())
   await page.goto(stage.url)
-  await signIn(page, adminToken)
+  await signIn(page)
   await page.getByRole('heading', { level: 1, name: 'storefront is deployed' }).waitFor()
   await page.waitForLoadState('networkidle')
   await weighFirstVisit(t, stage.url)
@@ -68,7 +60,7 @@ t.test('the overview of a server in use', { skip }, async t => {
   await page.getByRole('heading', { level: 1, name: 'Projects' }).waitFor()
   await page.goBack()
   await page.getByRole('img', { name: /^Processor: / }).waitFor()
-  await untilTrue(page, `document.querySelector('svc-machine').readings.length >= 2`)
+  await holds(page, `document.querySelector('svc-machine').readings.length >= 2`)
   t.match(await page.locator('svc-machine .line').first().getAttribute('d'), /^M[\d.]+ [\d.]+L/, 'the history outlives the page')
 
   await page.setViewportSize(phone)
@@ -88,7 +80,7 @@ t.test('the overview of a server in use', { skip }, async t => {
   await page.keyboard.press('Control+k')
   await page.getByRole('combobox', { name: 'Search and commands' }).fill('script_timeout')
   await page.getByRole('option', { name: /^script_timeout/ }).click()
-  await untilTrue(page, `document.activeElement.id === 'setting-script_timeout'`)
+  await holds(page, `document.activeElement.id === 'setting-script_timeout'`)
   await page.keyboard.press('Control+k')
   await page.getByRole('combobox', { name: 'Search and commands' }).fill('auth.login')
   await page.getByRole('option', { name: /^auth.login/ }).first().click()

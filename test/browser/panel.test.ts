@@ -1,15 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import t from 'tap'
 import type { Test } from 'tap'
-import { adminToken, startServer } from '../support/server.js'
+import { startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
-import { findChromium, launchChromium, openWatched } from './chromium.js'
+import { openWatched, startChromium } from './chromium.js'
 import type { Watch } from './chromium.js'
+import { desktop, onPhone, phone, photographer, signIn } from './stage.js'
 
 /*
  * The panel as a person uses it, in a real browser against a real server: at the root on a desktop, and below a prefix
@@ -18,37 +17,12 @@ import type { Watch } from './chromium.js'
 
 const maxRequests = 25
 const maxFirstScreenBytes = 60 * 1024
-const pictures = fileURLToPath(new URL('../../screens/', import.meta.url))
-const desktop = { width: 1280, height: 860 }
-const phone = { width: 390, height: 844 }
 
-const executable = findChromium()
-let browser: Browser
-
-t.before(async () => {
-  if (executable === undefined) return
-  await mkdir(pictures, { recursive: true })
-  browser = await launchChromium(executable)
-})
-t.teardown(() => browser?.close())
-
-const skip = executable === undefined ? 'no chromium or google-chrome on the PATH' : false
+const { browser, skip } = await startChromium(t)
+const photograph = photographer('panel')
 
 const siteOne = zipOf({ 'index.html': '<h1>one</h1>', 'old.txt': 'old' })
 const siteTwo = zipOf({ 'index.html': '<h1>two</h1>', 'new.txt': 'new' })
-
-async function photograph(page: Page, name: string): Promise<void> {
-  if (process.env['PICTURES'] === undefined) return
-  for (const colorScheme of ['dark', 'light'] as const) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-    await page.screenshot({ path: join(pictures, `${name}-${colorScheme}.png`) })
-  }
-}
-
-async function signIn(page: Page): Promise<void> {
-  await page.getByLabel('Admin token').fill(adminToken)
-  await page.getByRole('button', { name: 'Sign in' }).click()
-}
 
 /** Drops a file on the page's upload zone, as a file manager does. */
 async function drop(page: Page, name: string, bytes: Buffer): Promise<void> {
@@ -200,11 +174,7 @@ async function regenerateToken(page: Page): Promise<string> {
 
 t.test('below a prefix, on a phone: watch, cancel, follow a long run, delete the project', { skip }, async t => {
   const stage = await startServer(t, { base: '/tools/svc' })
-  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, {
-    viewport: phone,
-    hasTouch: true,
-    isMobile: true
-  })
+  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, onPhone)
   t.teardown(() => context.close())
   const { id } = await stage.createProject('storefront', { postDeployScript: 'echo waiting; sleep 20' })
 

@@ -1,14 +1,13 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Browser, BrowserContext, Page } from 'playwright-core'
+import type { BrowserContext, Page } from 'playwright-core'
 import t from 'tap'
 import type { Project } from '../../lib/model/project.js'
 import { adminToken, startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
-import { findChromium, launchChromium, openWatched } from './chromium.js'
-import { desktop, phone, photographer, signIn } from './pages.js'
-import type { Photograph } from './pages.js'
+import { startChromium } from './chromium.js'
+import { onPhone, openDuring, phone, photographer, stillDesktop } from './stage.js'
 import { survey } from './survey.js'
 
 /*
@@ -21,25 +20,8 @@ const png = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==', 'base64'
 )
 
-/** Nothing that is looked at is still appearing. */
-const stillDesktop = { viewport: desktop, reducedMotion: 'reduce' } as const
-
-const executable = findChromium()
-const skip = executable === undefined ? 'no chromium or google-chrome on the PATH' : false
-let browser: Browser
-let photograph: Photograph
-
-t.before(async () => {
-  if (executable === undefined) return
-  photograph = await photographer('project')
-  browser = await launchChromium(executable)
-})
-t.teardown(() => browser?.close())
-
-async function open(page: Page, address: string): Promise<void> {
-  await page.goto(address)
-  await signIn(page, adminToken)
-}
+const { browser, skip } = await startChromium(t)
+const photograph = photographer('project')
 
 /** Files below a directory: path → content; a path that ends with a slash is an empty directory. */
 function write(directory: string, files: Record<string, string | Buffer>): void {
@@ -87,9 +69,7 @@ t.test('folders and files are looked through, packed, and deployed', { skip }, a
   const target = join(stage.sites, 'storefront')
   const source = join(stage.sites, '..', 'dist')
   write(source, site)
-  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, stillDesktop)
-  t.teardown(() => context.close())
-  await open(page, `${stage.url}/projects/${project.id}`)
+  const { page, watch, context } = await openDuring(t, browser, stage.url, `projects/${project.id}`, stillDesktop)
   await page.getByText('Nothing has been deployed here yet.').waitFor()
   await photograph(page, 'empty-desktop')
 
@@ -136,9 +116,7 @@ t.test('what lies in the target: a tree, a list, texts with colours, pictures, d
   const stage = await startServer(t)
   const project = await stage.createProject('storefront')
   write(join(stage.sites, 'storefront'), site)
-  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, stillDesktop)
-  t.teardown(() => context.close())
-  await open(page, `${stage.url}/projects/${project.id}`)
+  const { page, watch } = await openDuring(t, browser, stage.url, `projects/${project.id}`, stillDesktop)
   await tab(page, 'Files').click()
   await page.locator('svc-rows').getByRole('link', { name: 'index.html' }).waitFor()
   t.same(await survey(page), [], 'readable and named')
@@ -225,9 +203,7 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
   const project = await stage.createProject('storefront')
   await labelsOf(stage)
   await deployWithScript(stage, project)
-  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, stillDesktop)
-  t.teardown(() => context.close())
-  await open(page, `${stage.url}/projects/${project.id}`)
+  const { page, watch } = await openDuring(t, browser, stage.url, `projects/${project.id}`, stillDesktop)
   await tab(page, 'Settings').click()
 
   await page.getByLabel('PM2 application').fill('shop')
@@ -302,13 +278,9 @@ t.test('on a phone, in Chinese, nothing sticks out at the side', { skip }, async
   const project = await stage.createProject('storefront', { description: 'A description that is long enough to be broken into lines' })
   await labelsOf(stage)
   write(join(stage.sites, 'storefront'), site)
-  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, {
-    viewport: phone, hasTouch: true, isMobile: true, locale: 'zh-CN', reducedMotion: 'reduce'
+  const { page, watch } = await openDuring(t, browser, stage.url, `projects/${project.id}`, {
+    ...onPhone, locale: 'zh-CN', reducedMotion: 'reduce'
   })
-  t.teardown(() => context.close())
-  await page.goto(`${stage.url}/projects/${project.id}`)
-  await page.locator('input[type=password]').fill(adminToken)
-  await page.locator('form button').click()
   await page.getByRole('heading', { name: '在此部署' }).waitFor()
   for (const [name, address, sign] of [
     ['deploy', '', 'svc-upload'], ['files', '/files', 'svc-rows li'], ['file', '/files?path=css%2Fmain.css', 'svc-code .line'],

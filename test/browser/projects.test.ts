@@ -1,16 +1,15 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import t from 'tap'
 import type { Project } from '../../lib/model/project.js'
 import { openStore } from '../../lib/store/database.js'
 import { insertProject } from '../../lib/store/tables/projects.js'
-import { adminToken, startServer } from '../support/server.js'
+import { startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
-import { findChromium, launchChromium, openWatched } from './chromium.js'
-import { desktop, phone, photographer, signIn } from './pages.js'
-import type { Photograph } from './pages.js'
+import { startChromium } from './chromium.js'
+import { onPhone, openDuring, phone, photographer, stillDesktop } from './stage.js'
 import { survey } from './survey.js'
 
 /*
@@ -20,25 +19,8 @@ import { survey } from './survey.js'
 
 const manyProjects = 10_000
 
-/** Nothing that is looked at is still appearing. */
-const stillDesktop = { viewport: desktop, reducedMotion: 'reduce' } as const
-
-const executable = findChromium()
-const skip = executable === undefined ? 'no chromium or google-chrome on the PATH' : false
-let browser: Browser
-let photograph: Photograph
-
-t.before(async () => {
-  if (executable === undefined) return
-  photograph = await photographer('projects')
-  browser = await launchChromium(executable)
-})
-t.teardown(() => browser?.close())
-
-async function open(page: Page, address: string): Promise<void> {
-  await page.goto(address)
-  await signIn(page, adminToken)
-}
+const { browser, skip } = await startChromium(t)
+const photograph = photographer('projects')
 
 interface LabelIds {
   customers: string
@@ -72,9 +54,7 @@ const shown = (page: Page, count: string) => page.locator('svc-project-list .hea
 t.test('projects are found, ordered and pinned, and the address says how', { skip }, async t => {
   const stage = await startServer(t)
   await furnish(stage)
-  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, stillDesktop)
-  t.teardown(() => context.close())
-  await open(page, `${stage.url}/projects`)
+  const { page, watch } = await openDuring(t, browser, stage.url, 'projects', stillDesktop)
   await shown(page, '5 projects')
   await page.locator('svc-label', { hasText: 'eu-west' }).waitFor({ state: 'detached' })
   await photograph(page, 'desktop')
@@ -123,11 +103,9 @@ t.test('projects are found, ordered and pinned, and the address says how', { ski
 t.test('several are chosen by mouse and keys; what refuses is named', { skip }, async t => {
   const stage = await startServer(t)
   const { node } = await furnish(stage)
-  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, stillDesktop)
-  t.teardown(() => context.close())
+  const { page, watch } = await openDuring(t, browser, stage.url, 'projects?sort=name', stillDesktop)
   const tagged = async (): Promise<string[]> => (await stage.client.get(`/api/projects?tagIds=${node}`)).body
     .map(({ name }: Project) => name).sort()
-  await open(page, `${stage.url}/projects?sort=name`)
   await shown(page, '5 projects')
 
   await page.getByLabel('Choose api').click()
@@ -209,9 +187,7 @@ t.test('a project is created, its directory found by walking the server', { skip
   mkdirSync(join(stage.sites, 'web/public'))
   writeFileSync(join(stage.sites, 'web/notes.txt'), '')
   await stage.client.put('/api/settings', { default_deploy_path: stage.sites })
-  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, stillDesktop)
-  t.teardown(() => context.close())
-  await open(page, `${stage.url}/projects?new`)
+  const { page, watch } = await openDuring(t, browser, stage.url, 'projects?new', stillDesktop)
 
   const path = page.getByLabel('Directory on the server')
   // The proposal needs the settings, which come when they come.
@@ -276,11 +252,7 @@ t.test('ten thousand projects scroll and filter, of which only the near ones are
   })
   await store.close()
   await stage.restart()
-  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, {
-    viewport: phone, hasTouch: true, isMobile: true, reducedMotion: 'reduce'
-  })
-  t.teardown(() => context.close())
-  await open(page, `${stage.url}/projects?sort=name`)
+  const { page, watch } = await openDuring(t, browser, stage.url, 'projects?sort=name', { ...onPhone, reducedMotion: 'reduce' })
   await shown(page, '10,001 projects')
   t.ok((await names(page)).length < 60, 'only what is near is on the page')
   t.equal(await page.evaluate('document.documentElement.scrollWidth'), phone.width, 'nothing sticks out at the side')

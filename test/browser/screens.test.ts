@@ -1,33 +1,27 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import t from 'tap'
+import type { Test } from 'tap'
 import { findNginx, startNginx } from '../proxy/nginx.js'
-import { adminToken, startServer } from '../support/server.js'
+import { startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { moduleText } from '../www/modules.js'
-import { findChromium, launchChromium, openWatched } from './chromium.js'
+import { openWatched, startChromium } from './chromium.js'
+import { onPhone, photographer, signIn, stillDesktop } from './stage.js'
+import type { ContextOptions } from './stage.js'
 import { latinWords, survey, surveyFocus } from './survey.js'
 
 /*
- * Every screen that main.ts has a row for, as it comes: at the root, below a prefix, behind nginx; light and dark, desk
- * and phone, English and Chinese. Nothing may stick out, be nameless, unreadable, untranslated, or complain.
+ * Every screen that main.ts has a row for, as it comes, behind nginx where there is one: at the root and below a prefix,
+ * light and dark, desk and phone, English and Chinese. Nothing may stick out, be nameless, unreadable, untranslated, or
+ * complain.
  */
 
-const executable = findChromium()
+const { browser, skip } = await startChromium(t)
 const nginx = findNginx()
-const skip = executable === undefined ? 'no chromium or google-chrome on the PATH' : false
-const pictures = fileURLToPath(new URL('../../screens/', import.meta.url))
-let browser: Browser
-
-t.before(async () => {
-  if (executable === undefined) return
-  mkdirSync(pictures, { recursive: true })
-  browser = await launchChromium(executable)
-})
-t.teardown(() => browser?.close())
+const photograph = photographer('screen')
 
 /** The paths of main.ts, with their parameters; a new page is walked without being told of here. */
 const paths = [...moduleText('main.js').matchAll(/\brow\('([^']*)'/g)].map(([, path]) => path as string)
@@ -74,62 +68,92 @@ async function furnish(stage: Stage): Promise<Furnished> {
   return { stage, addresses }
 }
 
-async function signIn(page: Page, url: string): Promise<void> {
-  await page.goto(url)
-  await page.locator('input[name=token]').fill(adminToken)
-  await page.locator('button.primary').click()
-  await page.locator('main h1').first().waitFor()
+type Open = (page: Page, url: string, address: string) => Promise<void>
+
+/** Shows the screen by its address, from nothing. */
+const load: Open = async (page, url, address) => void (await page.goto(`${url}/${address}`))
+
+/** Shows the screen from within the panel, from a page that has nothing in common with it. */
+const change: Open = async (page, url, address) => {
+  const go = (to: string) => page.evaluate(`history.pushState(null, '', ${JSON.stringify(to)}), dispatchEvent(new PopStateEvent('popstate'))`)
+  await go(`${url}/nothing/is/here`)
+  await page.locator('svc-page-lost').waitFor()
+  await go(`${url}/${address}`)
+  await page.locator('svc-page-lost').waitFor({ state: 'detached' })
 }
 
-/** Shows the screen, and waits until it has what it asked for. */
-async function show(page: Page, url: string): Promise<void> {
-  await page.goto(url)
+/** Waits until the screen has what it asked for. */
+async function settle(page: Page): Promise<void> {
   await page.locator('main h1').first().waitFor()
   const waiting = page.locator('[aria-busy=true]')
   while ((await waiting.count()) > 0) await waiting.first().waitFor({ state: 'detached' })
 }
 
-const walks = [
-  { what: 'at the root, light, on a desk', theme: 'light', base: '', isPhone: false, language: 'en', isProxied: false },
-  { what: 'below a prefix, dark, on a phone, in Chinese', theme: 'dark', base: '/tools/svc', isPhone: true, language: 'zh', isProxied: false },
-  { what: 'behind nginx below a prefix, dark, on a desk', theme: 'dark', base: '/tools/svc', isPhone: false, language: 'en', isProxied: true },
-  { what: 'behind nginx, light, on a phone', theme: 'light', base: '', isPhone: true, language: 'en', isProxied: true }
-] as const
+const themes = ['light', 'dark'] as const
+type Theme = (typeof themes)[number]
 
-for (const { what, theme, base, isPhone, language, isProxied } of walks) {
-  const why = skip || (isProxied && nginx === null ? 'there is no nginx on this machine' : false)
-  t.test(what, { skip: why }, async t => {
+/** That each address loads by itself is seen in the first walk; the others are for how screens look, and take less. */
+interface Walk {
+  what: string
+  options: ContextOptions
+  open: Open
+  themes: readonly Theme[]
+  isChinese?: boolean
+  isByKeyboard?: boolean
+}
+
+const servers: Array<{ what: string; base: string; walks: Walk[] }> = [
+  {
+    what: 'at the root',
+    base: '',
+    walks: [
+      { what: 'on a desk, light and dark', options: stillDesktop, open: load, themes, isByKeyboard: true },
+      { what: 'on a phone, light', options: onPhone, open: change, themes: ['light'] }
+    ]
+  },
+  {
+    what: 'below a prefix',
+    base: '/tools/svc',
+    walks: [{ what: 'on a phone, dark, in Chinese', options: { ...onPhone, locale: 'zh-CN' }, open: change, themes: ['dark'], isChinese: true }]
+  }
+]
+
+for (const { what, base, walks } of servers) {
+  t.test(what, { skip }, async t => {
     const { stage, addresses } = await furnish(await startServer(t, { base }))
     let url = stage.url
-    if (isProxied) {
+    if (nginx === null) t.comment('there is no nginx on this machine: without it')
+    else {
       const directory = join(t.testdirName, 'nginx')
-      url = `${await startNginx(t, nginx as string, { directory, upstream: new URL(stage.url).origin, location: `${base}/` })}${base}`
+      url = `${await startNginx(t, nginx, { directory, upstream: new URL(stage.url).origin, location: `${base}/` })}${base}`
     }
-    const { page, watch, context } = await openWatched(browser, new URL(url).origin, {
-      viewport: isPhone ? { width: 390, height: 844 } : { width: 1280, height: 860 },
-      isMobile: isPhone,
-      hasTouch: isPhone,
-      locale: language === 'zh' ? 'zh-CN' : 'en-GB',
-      colorScheme: theme,
-      reducedMotion: 'reduce'
-    })
-    t.teardown(() => context.close())
-    await page.goto(url)
-    await page.locator('input[name=token]').waitFor()
-    t.same(await survey(page), [], 'the login')
-    await signIn(page, url)
-    for (const [index, address] of addresses.entries()) {
-      const path = paths[index] as string
-      await show(page, `${url}/${address}`)
-      t.same(await survey(page), [], `${path || 'the overview'} can be read and named`)
-      if (!isPhone && !isProxied) t.same(await surveyFocus(page, 120), [], `${path || 'the overview'} shows where the focus is`)
-      if (language === 'zh') t.same(await latinWords(page, [name, ...sameEverywhere]), [], `${path || 'the overview'} speaks Chinese`)
-      if (process.env['PICTURES'] !== undefined) {
-        const file = `${path.replaceAll('/', '-').replaceAll(':', '') || 'overview'}-${isPhone ? 'phone' : 'desk'}-${theme}-${language}`
-        await page.screenshot({ path: join(pictures, `screen-${file}.png`) })
-      }
-    }
-    t.same(watch.complaints, [], 'the console is quiet')
-    t.same(watch.foreign, [], 'nobody else is asked for anything')
+    for (const walk of walks) await t.test(walk.what, t => walkAll(t, url, addresses, walk))
   })
+}
+
+async function walkAll(t: Test, url: string, addresses: string[], { what, options, open, themes, isChinese, isByKeyboard }: Walk): Promise<void> {
+  const locale = isChinese ? 'zh-CN' : 'en-GB'
+  const { page, watch, context } = await openWatched(browser, new URL(url).origin, { reducedMotion: 'reduce', locale, ...options })
+  t.teardown(() => context.close())
+  const look = async (screen: string): Promise<void> => {
+    for (const theme of themes) {
+      await page.emulateMedia({ colorScheme: theme })
+      t.same(await survey(page), [], `${screen} can be read and named, ${theme}`)
+    }
+  }
+  await page.goto(url)
+  await page.locator('input[name=token]').waitFor()
+  await look('the login')
+  await signIn(page)
+  for (const [index, address] of addresses.entries()) {
+    const screen = paths[index] || 'the overview'
+    await open(page, url, address)
+    await settle(page)
+    await look(screen)
+    if (isByKeyboard) t.same(await surveyFocus(page, 120), [], `${screen} shows where the focus is`)
+    if (isChinese) t.same(await latinWords(page, [name, ...sameEverywhere]), [], `${screen} speaks Chinese`)
+    await photograph(page, `${screen} ${what}`.replaceAll(/[^a-z]+/gi, '-'))
+  }
+  t.same(watch.complaints, [], 'the console is quiet')
+  t.same(watch.foreign, [], 'nobody else is asked for anything')
 }

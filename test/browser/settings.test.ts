@@ -1,34 +1,23 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Browser } from 'playwright-core'
 import t from 'tap'
 import { startReceiver } from '../support/receiver.js'
 import { adminToken, startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
-import { findChromium, launchChromium, openWatched } from './chromium.js'
-import { desktop, isWithin, phone, photographer, signIn } from './pages.js'
+import { startChromium } from './chromium.js'
+import { isWithin, openDuring, phone, photographer, until } from './stage.js'
 
 /* The room of what is set once: settings, categories and tags, export and import. */
 
-const executable = findChromium()
-const skip = executable === undefined ? 'no chromium or google-chrome on the PATH' : false
-let browser: Browser
-
-t.before(async () => {
-  if (executable !== undefined) browser = await launchChromium(executable)
-})
-t.teardown(() => browser?.close())
+const { browser, skip } = await startChromium(t)
 
 t.test('settings: every field says what it is, and what is wrong with it', { skip }, async t => {
-  const photograph = await photographer('settings')
+  const photograph = photographer('settings')
   const receiver = await startReceiver(t)
   const stage = await startServer(t)
-  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
-  t.teardown(() => context.close())
+  const { page, watch } = await openDuring(t, browser, stage.url, 'settings?key=script_timeout')
   const kept = async () => (await stage.client.get('/api/settings')).body as Record<string, string>
 
-  await page.goto(`${stage.url}/settings?key=script_timeout`)
-  await signIn(page, adminToken)
   const timeout = page.getByLabel('Time for a script')
   await timeout.waitFor()
   t.equal(await page.evaluate('document.activeElement.id'), 'setting-script_timeout', 'who comes for one may type')
@@ -92,13 +81,10 @@ t.test('settings: every field says what it is, and what is wrong with it', { ski
 })
 
 t.test('categories and tags: made, ordered, changed, deleted', { skip }, async t => {
-  const photograph = await photographer('labels')
+  const photograph = photographer('labels')
   const stage = await startServer(t)
   const shop = await stage.createProject('storefront')
-  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
-  t.teardown(() => context.close())
-  await page.goto(`${stage.url}/labels`)
-  await signIn(page, adminToken)
+  const { page, watch } = await openDuring(t, browser, stage.url, 'labels')
   await page.getByText('No categories yet.').waitFor()
   await photograph(page, 'empty-desktop')
   const categories = page.locator('svc-labels[kind=category]')
@@ -158,17 +144,14 @@ t.test('categories and tags: made, ordered, changed, deleted', { skip }, async t
 })
 
 t.test('export, and import on another server: first what would happen, then it', { skip }, async t => {
-  const photograph = await photographer('migration')
+  const photograph = photographer('migration')
   const from = await startServer(t)
   const shop = await from.createProject('storefront')
   await from.createProject('docs')
   const bytes = await zipOf({ 'index.html': 'one' })
   await from.as(shop.token).upload([['projectId', shop.id], ['file', { filename: 'a.zip', bytes }]])
   await from.client.post('/api/tags', { name: 'nightly' })
-  const { page, watch, context } = await openWatched(browser, new URL(from.url).origin, { viewport: desktop })
-  t.teardown(() => context.close())
-  await page.goto(`${from.url}/migration`)
-  await signIn(page, adminToken)
+  const { page, watch } = await openDuring(t, browser, from.url, 'migration')
   await page.getByText('Every deployment has its project').waitFor()
   await page.getByText('does not exist yet').waitFor()
 
@@ -229,7 +212,3 @@ t.test('export, and import on another server: first what would happen, then it',
   t.same(watch.complaints, [])
   t.same(watch.foreign, [])
 })
-
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await new Promise(resolve => setTimeout(resolve, 50))
-}

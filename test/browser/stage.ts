@@ -1,23 +1,34 @@
-import { mkdir } from 'node:fs/promises'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import type { Browser, BrowserContext, Page } from 'playwright-core'
+import type { Browser, BrowserContext, Locator, Page } from 'playwright-core'
 import { adminToken } from '../support/server.js'
-import { openWatched } from './chromium.js'
+import { openWatched, patienceMs } from './chromium.js'
 import type { Watch } from './chromium.js'
+
+export type ContextOptions = NonNullable<Parameters<Browser['newContext']>[0]>
 
 export const desktop = { width: 1280, height: 860 }
 export const phone = { width: 390, height: 844 }
 
+/** Nothing that is looked at is still appearing. */
+export const stillDesktop: ContextOptions = { viewport: desktop, reducedMotion: 'reduce' }
+export const onPhone: ContextOptions = { viewport: phone, hasTouch: true, isMobile: true }
+
 const pictures = fileURLToPath(new URL('../../screens/', import.meta.url))
 
-/** With PICTURES=1 in the environment: the screen as it is, light and dark, in dist/screens. */
-export async function photograph(page: Page, name: string): Promise<void> {
-  if (process.env['PICTURES'] === undefined) return
-  await mkdir(pictures, { recursive: true })
-  for (const colorScheme of ['dark', 'light'] as const) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-    await page.screenshot({ path: join(pictures, `${name}-${colorScheme}.png`) })
+export type Photograph = (page: Page, name: string, options?: { isWhole?: boolean }) => Promise<void>
+
+/** Leaves pictures, light and dark, in dist/screens where PICTURES=1 is in the environment; their names begin with `room`. */
+export function photographer(room: string): Photograph {
+  return async (page, name, { isWhole = false } = {}) => {
+    for (const colorScheme of ['dark', 'light'] as const) {
+      if (process.env['PICTURES'] === undefined) return
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+      mkdirSync(pictures, { recursive: true })
+      await page.screenshot({ path: join(pictures, `${room}-${name}-${colorScheme}.png`), fullPage: isWhole })
+    }
   }
 }
 
@@ -29,18 +40,55 @@ export interface SignedIn {
 
 /** A page of the panel, signed in, at an address below the server's. */
 export async function openSignedIn(
-  browser: Browser, url: string, path: string, options: Parameters<Browser['newContext']>[0] = { viewport: desktop }
+  browser: Browser, url: string, path: string, options: ContextOptions = { viewport: desktop }
 ): Promise<SignedIn> {
   const { page, watch, context } = await openWatched(browser, new URL(url).origin, options)
-  await context.addInitScript(`sessionStorage.setItem('svc.token ${url}/', ${JSON.stringify(adminToken)})`)
+  // A token that the page itself has kept since then stays.
+  const key = JSON.stringify(`svc.token ${url}/`)
+  await context.addInitScript(`sessionStorage.getItem(${key}) ?? sessionStorage.setItem(${key}, ${JSON.stringify(adminToken)})`)
   await page.goto(`${url}/${path}`)
   return { page, watch, context }
 }
 
-/** Waits until a condition of the page holds. Asked from here: its policy lets nothing be evaluated there for long. */
-export async function holds(page: Page, condition: string, withinMs = 20_000): Promise<void> {
-  for (const from = performance.now(); (await page.evaluate(`Boolean(${condition})`)) !== true; ) {
-    if (performance.now() - from > withinMs) throw new Error(`It never held: ${condition}`)
-    await page.waitForTimeout(30)
+/** The same, closed with the test. */
+export async function openDuring(
+  t: { teardown(work: () => unknown): void }, ...where: Parameters<typeof openSignedIn>
+): Promise<SignedIn> {
+  const opened = await openSignedIn(...where)
+  t.teardown(() => opened.context.close())
+  return opened
+}
+
+/** Signs in by the form, in whatever language it is. */
+export async function signIn(page: Page): Promise<void> {
+  await page.locator('input[name=token]').fill(adminToken)
+  await page.locator('button.primary').click()
+  await page.locator('input[name=token]').waitFor({ state: 'detached' })
+}
+
+/** Whether the page is no wider than the window. */
+export async function isWithin(page: Page): Promise<boolean> {
+  return page.evaluate('document.documentElement.scrollWidth <= innerWidth')
+}
+
+/** Waits for something, coming back to the tab again and again: pages ask anew each time. */
+export async function comeBack(page: Page, wanted: Locator): Promise<void> {
+  while (!(await wanted.isVisible())) {
+    await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
+    await wanted.waitFor({ timeout: 1000 }).catch(() => {})
   }
+}
+
+/** Waits until a condition of the page holds. Asked from here: its policy lets nothing be evaluated there for long. */
+export async function holds(page: Page, condition: string): Promise<void> {
+  const from = performance.now()
+  await until(async () => {
+    if (performance.now() - from > patienceMs) throw new Error(`It never held: ${condition}`)
+    return (await page.evaluate(`(async () => Boolean(await (${condition})))()`)) === true
+  })
+}
+
+/** Asks again and again until it is so; the test's own time limit ends it. */
+export async function until(isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await sleep(30)
 }

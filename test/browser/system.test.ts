@@ -1,46 +1,22 @@
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
 import t from 'tap'
-import { adminToken, startServer } from '../support/server.js'
-import type { Stage } from '../support/server.js'
+import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
-import { findChromium, launchChromium, openWatched } from './chromium.js'
-import type { Watch } from './chromium.js'
-import { comeBack, desktop, isWithin, phone, photographer, signIn } from './pages.js'
+import { startChromium } from './chromium.js'
+import { comeBack, isWithin, openDuring, phone, photographer } from './stage.js'
 
 /* The room of whoever keeps the server running: health and resources, storage, audit log. */
 
-const executable = findChromium()
-const skip = executable === undefined ? 'no chromium or google-chrome on the PATH' : false
-let browser: Browser
-
-t.before(async () => {
-  if (executable !== undefined) browser = await launchChromium(executable)
-})
-t.teardown(() => browser?.close())
-
-interface Signed {
-  stage: Stage
-  page: Page
-  watch: Watch
-}
-
-async function open(t: Parameters<typeof startServer>[0], path: string, stage: Stage): Promise<Signed> {
-  const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
-  t.teardown(() => context.close())
-  await page.goto(`${stage.url}/${path}`)
-  await signIn(page, adminToken)
-  return { stage, page, watch }
-}
+const { browser, skip } = await startChromium(t)
 
 t.test('health and resources', { skip }, async t => {
-  const photograph = await photographer('system')
+  const photograph = photographer('system')
   const bin = mkdtempSync(join(tmpdir(), 'svc-pm2-'))
   t.teardown(() => rmSync(bin, { recursive: true }))
   const stage = await startServer(t, { environment: { PATH: bin } })
-  const { page, watch } = await open(t, 'system', stage)
+  const { page, watch } = await openDuring(t, browser, stage.url, 'system')
   await page.getByRole('heading', { level: 1, name: /^The server is (not )?well$/ }).waitFor()
   await page.getByText(/^svc dev, for /).waitFor()
   await page.getByRole('img', { name: /^Memory: .* now, between/ }).waitFor()
@@ -67,7 +43,7 @@ t.test('health and resources', { skip }, async t => {
 })
 
 t.test('storage: what is kept, and what may go', { skip }, async t => {
-  const photograph = await photographer('storage')
+  const photograph = photographer('storage')
   const stage = await startServer(t)
   const shop = await stage.createProject('storefront')
   const docs = await stage.createProject('docs-with-a-name-that-is-longer-than-the-space-there-is-for-it')
@@ -78,7 +54,7 @@ t.test('storage: what is kept, and what may go', { skip }, async t => {
   const archives = (): number => readdirSync(join(stage.home.directory, 'deployments')).filter(name => name.endsWith('.zip')).length
   t.equal(archives(), 4)
 
-  const { page, watch } = await open(t, 'storage', stage)
+  const { page, watch } = await openDuring(t, browser, stage.url, 'storage')
   await page.getByRole('heading', { level: 1, name: /in use$/ }).waitFor()
   await page.getByRole('img', { name: /^Archives: .*, Outputs and lists of files: .*, Database: / }).waitFor()
   t.match(await page.locator('.projects a').first().textContent(), /^\s*storefront/, 'the largest first')
@@ -113,7 +89,7 @@ t.test('storage: what is kept, and what may go', { skip }, async t => {
 })
 
 t.test('the audit log: who did what, from where, and what failed', { skip }, async t => {
-  const photograph = await photographer('audit')
+  const photograph = photographer('audit')
   const stage = await startServer(t)
   const shop = await stage.createProject('storefront')
   await stage.as(null).post('/api/auth/login', { token: 'wrong' })
@@ -121,7 +97,7 @@ t.test('the audit log: who did what, from where, and what failed', { skip }, asy
   await stage.as(shop.token).upload([['projectId', shop.id], ['file', { filename: 'a.zip', bytes }]])
   for (let count = 0; count < 110; count++) await stage.client.put('/api/settings', { keep_archives: String(10 + count % 2) })
 
-  const { page, watch } = await open(t, 'audit?action=auth.login_failed', stage)
+  const { page, watch } = await openDuring(t, browser, stage.url, 'audit?action=auth.login_failed')
   const row = page.locator('.entries li')
   await row.first().waitFor()
   t.equal(await row.count(), 1)

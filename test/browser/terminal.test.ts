@@ -1,54 +1,30 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import type { Browser, BrowserContext, Locator, Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import t from 'tap'
+import type { Test } from 'tap'
 import { startCuttable } from '../support/cuttable.js'
 import { cellsOfCapture } from '../support/screen-cells.js'
-import { adminToken, startServer } from '../support/server.js'
-import { findChromium, launchChromium, openWatched } from './chromium.js'
-import type { Watch } from './chromium.js'
+import { startServer } from '../support/server.js'
+import { startChromium } from './chromium.js'
+import { holds, onPhone, openDuring, photographer } from './stage.js'
+import type { ContextOptions, SignedIn } from './stage.js'
 
 /*
  * The terminal as a person uses it: a real shell behind a real server. With PICTURES=1 in the environment pictures are
  * left in dist/screens.
  */
 
-const executable = findChromium()
-const skip = executable === undefined ? 'no chromium or google-chrome on the PATH' : false
-const pictures = fileURLToPath(new URL('../../screens/', import.meta.url))
 const fixtures = new URL('../../../test/fixtures/screens/', import.meta.url)
-let browser: Browser
-
-t.before(async () => {
-  if (executable === undefined) return
-  mkdirSync(pictures, { recursive: true })
-  browser = await launchChromium(executable)
-})
-t.teardown(() => browser?.close())
-
-interface Desk {
-  page: Page
-  watch: Watch
-}
+const { browser, skip } = await startChromium(t)
+const photograph = photographer('terminal')
 
 /** Signed in, with the page's address open. */
-async function open(t: { teardown(work: () => unknown): void }, url: string, path = 'terminal', isPhone = false): Promise<Desk> {
-  const { page, watch, context } = await openWatched(browser, new URL(url).origin, {
-    viewport: isPhone ? { width: 390, height: 844 } : { width: 1100, height: 700 },
-    ...(isPhone ? { isMobile: true, hasTouch: true } : {})
-  })
-  t.teardown(() => context.close())
-  await permitClipboard(context)
-  await page.goto(`${url}/${path}`)
-  await page.getByLabel('Admin token').fill(adminToken)
-  await page.getByRole('button', { name: 'Sign in' }).click()
-  await page.getByRole('heading', { name: 'Terminal', exact: true }).waitFor()
-  return { page, watch }
+async function open(t: Test, url: string, options: ContextOptions = { viewport: { width: 1100, height: 700 } }): Promise<SignedIn> {
+  const desk = await openDuring(t, browser, url, 'terminal', { ...options, permissions: ['clipboard-read', 'clipboard-write'] })
+  await desk.page.getByRole('heading', { name: 'Terminal', exact: true }).waitFor()
+  return desk
 }
-
-const permitClipboard = (context: BrowserContext): Promise<void> =>
-  context.grantPermissions(['clipboard-read', 'clipboard-write'])
 
 const rowsOf = (page: Page, text: RegExp): Locator =>
   page.locator('[role=tabpanel]:not([hidden]) svc-terminal .rows > div').filter({ hasText: text })
@@ -66,11 +42,6 @@ async function settle(page: Page): Promise<void> {
   await see(page, '>')
 }
 
-/** Waits for an expression; the policy forbids Playwright's own way. */
-async function until(page: Page, expression: string): Promise<void> {
-  while (!(await page.evaluate(expression))) await new Promise(resolve => setTimeout(resolve, 30))
-}
-
 /** Ends what runs. The shell throws away what is typed before it has its prompt again. */
 async function interrupt(page: Page, press: () => Promise<void>): Promise<void> {
   await press()
@@ -86,14 +57,6 @@ async function everything(page: Page): Promise<string> {
   await page.keyboard.press('Control+Shift+A')
   await page.keyboard.press('Control+Shift+C')
   return String(await page.evaluate('navigator.clipboard.readText()'))
-}
-
-async function photograph(page: Page, name: string): Promise<void> {
-  if (process.env['PICTURES'] === undefined) return
-  for (const colorScheme of ['dark', 'light'] as const) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-    await page.screenshot({ path: join(pictures, `terminal-${name}-${colorScheme}.png`) })
-  }
 }
 
 t.test('a shell: type, see, mark, copy, paste, find, resize, leave, come back, end', { skip }, async t => {
@@ -115,7 +78,7 @@ t.test('a shell: type, see, mark, copy, paste, find, resize, leave, come back, e
   const [rows, columns] = await sizeOf('before') as [number, number]
   await page.setViewportSize({ width: 800, height: 500 })
   // Set in the same breath in which the server is told.
-  await until(page, 'Number.parseFloat(document.querySelector("svc-terminal .view").style.height) < 400')
+  await holds(page, 'Number.parseFloat(document.querySelector("svc-terminal .view").style.height) < 400')
   const smaller = await sizeOf('after')
   t.ok(smaller[0] as number < rows && smaller[1] as number < columns, `the shell knows of another size: ${rows} ${columns}, ${smaller}`)
   await page.setViewportSize({ width: 1100, height: 700 })
@@ -293,7 +256,7 @@ t.test('a connection that is cut loses nothing, doubles nothing, and says so', {
 
 t.test('a server without a terminal says why; a phone has room for one', { skip }, async t => {
   const stage = await startServer(t, { base: '/tools/svc' })
-  const { page, watch } = await open(t, stage.url, 'terminal', true)
+  const { page, watch } = await open(t, stage.url, onPhone)
   await settle(page)
   await run(page, 'echo on a phone')
   await see(page, 'on a phone')
@@ -304,7 +267,7 @@ t.test('a server without a terminal says why; a phone has room for one', { skip 
   await interrupt(page, () => page.getByRole('button', { name: 'Ctrl C' }).tap())
   await run(page, 'clear; echo on it still')
   await see(page, 'on it still')
-  t.equal(await page.evaluate('document.documentElement.scrollWidth'), 390, 'nothing sticks out at the side')
+  t.equal(await page.evaluate('document.documentElement.scrollWidth'), onPhone.viewport?.width, 'nothing sticks out at the side')
   await stage.client.put('/api/settings', { terminal_enabled: 'false' })
   await page.reload()
   await page.getByRole('heading', { name: 'There is no terminal on this server' }).waitFor()
@@ -335,7 +298,7 @@ t.test('a page that is loaded again goes on with its shells; a tab that is close
   await see(page, 'it is kept')
   for (const key of ['Shift+ArrowUp', 'Shift+ArrowLeft', 'Shift+ArrowRight', 'Shift+ArrowRight']) await page.keyboard.press(key)
   await page.keyboard.press('Control+Shift+C')
-  await until(page, `navigator.clipboard.readText().then(text => text === ' is kept\\n>')`)
+  await holds(page, `navigator.clipboard.readText().then(text => text === ' is kept\\n>')`)
   t.equal(await rowsOf(page, /\[\?|\dR/).count(), 0, 'no answer was typed into the shell')
   await page.getByRole('button', { name: /^End the session/ }).first().click()
   await page.reload()

@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bare } from '../support/bare.js'
+import { freePort } from '../support/free-port.js'
 
 /*
  * Runs the commands of a document as its reader would: every block marked `sh`, in order, in one shell. A block marked
@@ -143,13 +143,4 @@ async function runScript(text: string, { root, port }: Stage, env: Record<string
     // Nothing was left running.
   }
   return { code, line: Number(readFileSync(join(root, 'line'), 'utf8')), stderr }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }

@@ -1,22 +1,16 @@
 import t, { type Test } from 'tap'
 import { execFile } from 'node:child_process'
-import { accessSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { findNginx, runNginx } from '../proxy/nginx.js'
+import { findProgram } from '../support/programs.js'
 import { startServer } from '../support/server.js'
 import { openStream, type LiveStream } from '../support/sse.js'
 
 const nginx = findNginx()
-const logrotate = ['/usr/sbin/logrotate', '/usr/bin/logrotate', '/usr/local/sbin/logrotate'].find(path => {
-  try {
-    accessSync(path)
-    return true
-  } catch {
-    return false
-  }
-})
-const skip = nginx === null ? 'there is no nginx here' : logrotate === undefined && 'there is no logrotate here'
+const logrotate = findProgram('logrotate')
+const skip = nginx === null ? 'there is no nginx here' : logrotate === null && 'there is no logrotate here'
 const rounds = 3
 
 /** An nginx whose access log is followed through svc, and requests that it logs by their number. */

@@ -151,9 +151,11 @@ t.test('cancelled: before it starts, and while it runs', { skip: posix }, async 
 
 t.test('the first reason wins', { skip: posix }, async t => {
   const control = new AbortController()
-  setTimeout(() => control.abort(), 250)
-  const { ended } = await run('trap "" TERM; while :; do sleep 0.05; done', { timeoutMs: 100, graceMs: 400, signal: control.signal })
+  const onLine = () => control.abort()
+  const script = 'trap "echo asked to end" TERM; while :; do sleep 0.05; done'
+  const { ended } = await run(script, { timeoutMs: 500, graceMs: 400, signal: control.signal, onLine })
   t.equal(ended.reason, 'timeout')
+  t.ok(control.signal.aborted, 'it was cancelled, too')
 })
 
 t.test('a daemon left behind neither holds the run up, nor dies of it', { skip: posix }, async t => {

@@ -3,7 +3,9 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import type { ProxyOptions, RunningProxy } from './contract.js'
-import { endWithTest, findProgram, freePort, untilListening } from './nginx.js'
+import { freePort } from '../support/free-port.js'
+import { findProgram } from '../support/programs.js'
+import { endWithTest, untilListening } from './nginx.js'
 import { filled, phrase, recipe } from './recipes.js'
 
 /** Caddy on PATH; null where there is none. */

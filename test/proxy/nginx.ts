@@ -1,30 +1,18 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { accessSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer, connect, type AddressInfo } from 'node:net'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
+import { freePort } from '../support/free-port.js'
+import { findProgram } from '../support/programs.js'
 import type { ProxyOptions, RunningProxy } from './contract.js'
 import { bodyOf, filled, phrase, recipe } from './recipes.js'
 
 /** nginx on PATH, or where Debian puts it for root; null where there is none. */
 export function findNginx(): string | null {
   return findProgram('nginx')
-}
-
-export function findProgram(name: string): string | null {
-  const places = [...(process.env['PATH'] ?? '').split(':'), '/usr/sbin'].map(directory => join(directory, name))
-  return places.find(isThere) ?? null
-}
-
-function isThere(path: string): boolean {
-  try {
-    accessSync(path)
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** What is given to it runs at the end: a test, or whoever ends what it has started. */
@@ -107,15 +95,6 @@ export async function untilListening(port: number, complaint: () => string): Pro
     await sleep(50)
   }
   throw new Error(`The proxy did not start: ${complaint()}`)
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 /** Everything nginx writes stays below `directory`, so that a normal user may run it. */

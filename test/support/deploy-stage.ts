@@ -15,6 +15,7 @@ import { openStore, type Store } from '../../lib/store/database.js'
 import { findDeployment } from '../../lib/store/tables/deployments.js'
 import { insertProject, updateProject } from '../../lib/store/tables/projects.js'
 import { zipOf } from './zips.js'
+import { aProject } from '../store/stage.js'
 
 export interface DeployStage extends DeployNeeds {
   directory: string
@@ -76,7 +77,7 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
     faults,
     values,
     async addProject(patch = {}) {
-      const project = { ...emptyProject, id: randomIds.id('proj_'), token: randomIds.token(), ...patch }
+      const project = aProject({ id: randomIds.id('proj_'), name: 'Shop', token: randomIds.token(), ...patch })
       project.deployPath = patch.deployPath ?? join(top, 'targets', project.id)
       await store.write(tx => insertProject(tx, project))
       return project
@@ -104,25 +105,4 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
     await rm(top, { recursive: true, force: true })
   })
   return stage
-}
-
-const emptyProject: Project = {
-  id: '',
-  name: 'Shop',
-  description: '',
-  deployPath: '',
-  token: '',
-  preDeployScript: '',
-  postDeployScript: '',
-  postDeployAsync: false,
-  allowClientScripts: null,
-  env: 'production',
-  categoryId: null,
-  pm2AppName: null,
-  pinned: false,
-  tagIds: [],
-  status: 'idle',
-  lastDeployAt: null,
-  createdAt: '2030-01-01T00:00:00.000Z',
-  updatedAt: '2030-01-01T00:00:00.000Z'
 }

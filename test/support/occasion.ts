@@ -1,27 +1,16 @@
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
 import type { Occasion } from '../../lib/notify/events.js'
+import { aProject } from '../store/stage.js'
 
-const project: Project = {
+const project = aProject({
   id: 'proj_1',
   name: 'shop',
-  description: '',
   deployPath: '/srv/shop',
   token: 'the-secret-token-of-the-project',
-  preDeployScript: '',
   postDeployScript: 'echo the-secret-of-a-script',
-  postDeployAsync: false,
-  allowClientScripts: null,
-  env: 'production',
-  categoryId: null,
-  pm2AppName: null,
-  pinned: false,
-  tagIds: [],
-  status: 'success',
-  lastDeployAt: null,
-  createdAt: '2030-01-01T00:00:00.000Z',
-  updatedAt: '2030-01-01T00:00:00.000Z'
-}
+  status: 'success'
+})
 
 const deployment: DeploymentRow = {
   id: 'dep_1',
