@@ -6,7 +6,7 @@ import type { Client } from '../support/client.js'
 import { openStream } from '../support/sse.js'
 import { openTerminal } from '../support/web-terminal.js'
 import { runOnce, startServed } from '../support/served.js'
-import type { Said, Served } from '../support/served.js'
+import type { Invocation, Said, Served } from '../support/served.js'
 
 /** Where the two bundles are unpacked: what users have. */
 export interface Bundles {
@@ -34,7 +34,7 @@ export type Outcomes = Record<string, string | null>
 /** Above what a loaded machine takes for any of the steps. */
 const stepMs = 40_000
 
-export const steps = ['names', 'start', 'doctor', 'push', 'output', 'tail', 'search', 'terminal', 'rollback', 'export', 'stop', 'again'] as const
+export const steps = ['names', 'start', 'doctor', 'push', 'output', 'tail', 'search', 'terminal', 'rollback', 'export', 'cancel', 'stop', 'again'] as const
 type Step = (typeof steps)[number]
 
 /** The same walk for every runtime: everything is done by it, and only looked at from here. */
@@ -79,17 +79,32 @@ function createStage({ server, client: clientBundle }: Bundles, subject: Subject
     return served
   }
   const client = (): Client => createClient(() => running().url, running().adminToken)
-  const svc = async (words: string[], secrets: Record<string, string> = {}, bundle = clientBundle): Promise<Said> => {
+  const invoke = (words: string[], secrets: Record<string, string>, bundle = clientBundle): Invocation => {
     const settings = { SVC_SERVER_URL: running().url, NO_COLOR: '1', ...secrets }
-    const said = await runOnce({ command: [program, join(bundle, 'bin/svc.js'), ...words], cwd: site, env: { ...env, ...settings } })
+    return { command: [program, join(bundle, 'bin/svc.js'), ...words], cwd: site, env: { ...env, ...settings } }
+  }
+  const svc = async (words: string[], secrets: Record<string, string> = {}, bundle = clientBundle): Promise<Said> =>
+    succeeded(words, await runOnce(invoke(words, secrets, bundle)))
+  const succeeded = (words: string[], said: Said): Said => {
     if (said.code !== 0) throw new Error(`svc ${words[0]} ended with ${said.code}: ${said.stderr}${said.stdout}`)
     return said
   }
-  const push = (text: string): Promise<Said> => {
+  /** `onBegun` is called when the script has begun, which goes on once there is a file `go` in the target. */
+  const begin = (text: string, onBegun: () => unknown): Promise<Said> => {
     writeFileSync(join(site, 'index.html'), text)
-    const words = ['push', '--project', project.id, '--post', 'echo deployed && cat index.html']
-    return svc(words, { SVC_DEPLOY_TOKEN: project.token })
+    // A rollback runs it too, and need not wait.
+    const script = 'echo begun; until [ -e go -o $SVC_DEPLOY_MODE = rollback ]; do sleep 0.1; done; rm -f go; echo deployed'
+    const words = ['push', '--project', project.id, '--post', script]
+    let hasBegun = false
+    return runOnce(invoke(words, { SVC_DEPLOY_TOKEN: project.token }), stdout => {
+      if (hasBegun || !/^begun$/m.test(stdout)) return
+      hasBegun = true
+      onBegun()
+    })
   }
+  // A line that is held back until the deployment has ended would never come.
+  const push = async (text: string): Promise<Said> =>
+    succeeded(['push'], await begin(text, () => writeFileSync(join(target, 'go'), '')))
   const isServed = (text: string): void => equal(readFileSync(join(target, 'index.html'), 'utf8'), text, 'index.html')
 
   return {
@@ -188,6 +203,14 @@ function createStage({ server, client: clientBundle }: Bundles, subject: Subject
       await svc(['import', file, '--dry-run'], { SVC_TOKEN: adminToken, SVC_SERVER_URL: url }, server)
     },
 
+    async cancel() {
+      const { code } = await begin('cancelled', async () => {
+        const [latest] = (await client().get(`/api/logs?projectId=${project.id}`)).body as Array<{ id: string }>
+        await svc(['cancel', latest?.id ?? ''], { SVC_TOKEN: running().adminToken })
+      })
+      equal(code, 1, 'the exit code of the push that was cancelled')
+    },
+
     async stop() {
       const ended = served
       equal(await ended?.stop(), 0, 'the exit code after SIGTERM')
@@ -198,7 +221,7 @@ function createStage({ server, client: clientBundle }: Bundles, subject: Subject
     async again() {
       const { stop } = await start()
       const records = (await client().get(`/api/logs?projectId=${project.id}`)).body as Array<{ status: string }>
-      equal(records.map(({ status }) => status), ['success', 'success', 'success'], 'the records of before')
+      equal(records.map(({ status }) => status), ['failed', 'success', 'success', 'success'], 'the records of before')
       matches((await push('three')).stdout, /deployed\n/)
       isServed('three')
       equal(await stop(), 0, 'the exit code after SIGTERM')

@@ -53,11 +53,16 @@ export interface Said {
   stderr: string
 }
 
-/** Runs one command to its end. */
-export async function runOnce({ command: [program, ...words], cwd, env }: Invocation): Promise<Said> {
+/** Runs one command to its end; `onOutput` hears all that was said so far on stdout, whenever more is. */
+export async function runOnce(
+  { command: [program, ...words], cwd, env }: Invocation, onOutput: (stdout: string) => void = () => {}
+): Promise<Said> {
   const child = spawn(program, words, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
   const said = { stdout: '', stderr: '' }
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (said.stdout += text))
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    said.stdout += text
+    onOutput(said.stdout)
+  })
   child.stderr.setEncoding('utf8').on('data', (text: string) => (said.stderr += text))
   const [code] = (await once(child, 'close')) as [number | null]
   return { code, ...said }
