@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
@@ -173,6 +173,7 @@ t.test('stopping', async t => {
     const project = await stage.createProject('shop')
     const reply = await push(stage, project, 'until [ -e go ]; do sleep 0.02; done; touch done.txt')
     const stopped = stage.server.stop({ wait: true })
+    mkdirSync(join(stage.sites, 'shop'), { recursive: true })
     writeFileSync(join(stage.sites, 'shop/go'), '')
     const [{ text }] = await Promise.all([textOf(reply), stopped])
     t.match(eventsOf({ text }).at(-1), { event: 'status', status: 'success' })
@@ -205,6 +206,7 @@ t.test('stopping', async t => {
     const [running] = (await stage.client.get('/api/logs')).body
     const watching = await stage.client.open('GET', `/api/logs/${running.id}/stream`)
     const ended = Promise.all([textOf(reply), textOf(watching), stage.server.stop({ wait: true })])
+    mkdirSync(join(stage.sites, 'shop'), { recursive: true })
     writeFileSync(join(stage.sites, 'shop/go'), '')
     await ended
   })

@@ -62,7 +62,10 @@ t.test('one signal lets running deployments finish, a second stops them', async 
     const stopped = server.stop('SIGINT')
     await server.warns(/Stopping/)
     if (signals === 2) void server.stop('SIGINT')
-    else writeFileSync(join(cwd, 'www/go'), '')
+    else {
+      mkdirSync(join(cwd, 'www'), { recursive: true })
+      writeFileSync(join(cwd, 'www/go'), '')
+    }
     t.equal(await stopped, 0)
     t.match((await finished.catch(() => [])).at(-1) ?? { status: 'failed' }, {
       status: signals === 1 ? 'success' : 'failed'
