@@ -10,7 +10,7 @@ import type { Environment, Home } from '../config/home.js'
 import { normaliseBase } from '../http/base-path.js'
 import type { HttpServer } from '../http/server.js'
 import { openStore } from '../store/database.js'
-import type { Store } from '../store/database.js'
+import type { Store, StoreOptions } from '../store/database.js'
 import { ownDirectory } from '../store/owner.js'
 import { createFront } from './front.js'
 import type { World } from './front.js'
@@ -40,6 +40,8 @@ export interface ServeOptions {
   /** Whether there may be a terminal, as far as the settings permit (`--no-terminal`); default: yes. */
   terminal?: boolean
   report: Reporter
+  /** The store's, where somebody has begun to load it. */
+  sqlite?: StoreOptions['sqlite']
   clock?: Clock
   ids?: Ids
 }
@@ -78,7 +80,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   const owner = await ownDirectory(home.directory)
   const opened: Array<() => Promise<unknown>> = [() => owner.release()]
   try {
-    const store = await openStore({ directory: home.directory, clock, warn: report.warn })
+    const store = await openStore({ directory: home.directory, sqlite: options.sqlite, clock, warn: report.warn })
     opened.push(() => store.close())
     const adminToken = await openOverridableToken(options, ids)
     const log = (message: string, error?: unknown): void => report.warn(describe(message, error))

@@ -54,8 +54,12 @@ export const command = defineCommand({
       const { runWithBun } = await import('../bun.js')
       return runWithBun(['serve', ...wordsOf({ ...options, runtime: 'auto' })], host)
     }
+    // It compiles while the files of all the other modules are read (test/bench/start).
+    const sqlite = import('../../store/sqlite.js').then(({ loadSqlite }) => loadSqlite())
+    sqlite.catch(() => {}) // told by whoever waits for it
     const { serve } = await import('../../main/serve.js')
     const starting = serve({
+      sqlite,
       home: locateHome(env, cwd),
       host: options.host,
       port: options.port,
