@@ -1,5 +1,5 @@
 import { Refusal, invalid } from '../base/refusal.js'
-import { attachment } from '../http/file.js'
+import { attachment, fileReply } from '../http/file.js'
 import { json } from '../http/route.js'
 import type { FileEntry } from '../model/file-entry.js'
 import type { Project } from '../model/project.js'
@@ -28,7 +28,7 @@ export function fileHandlers({ projects }: { projects: { get(id: string): Projec
       const asked = filePath(request)
       const { handle, path } = await openFile(deployPath, asked)
       const name = asked.slice(asked.lastIndexOf('/') + 1)
-      return { kind: 'file', path, handle, headers: { 'content-disposition': attachment(name) } }
+      return fileReply({ path, handle, headers: { 'content-disposition': attachment(name) } })
     }
   } satisfies Record<string, Handler>
 }

@@ -8,7 +8,12 @@ import { mergeHeaders } from './reply.js'
 import type { Headers } from './reply.js'
 import type { Reply, Request } from './route.js'
 
-type FileReply = Extract<Reply, { kind: 'file' }>
+export interface ServedFile {
+  path: string
+  /** Read instead of the path, and closed. */
+  handle?: FileHandle
+  headers?: Headers
+}
 
 const readBytes = 256 * 1024
 
@@ -20,10 +25,14 @@ const fileHeaders: Headers = {
 }
 
 /**
- * A file as the stream that answers this request: whole, in part (`Range`), or not at all because the client has it.
+ * A file with an ETag and a type from its name: whole, in part (`Range`), or not at all because the client has it.
  * Refuses: 404 `not_found` for what is not there or no regular file. The handle is closed in every case.
  */
-export async function openFileReply(reply: FileReply, request: Pick<Request, 'headers' | 'method'>): Promise<Reply> {
+export function fileReply(file: ServedFile): Reply {
+  return { kind: 'file', open: request => openFile(file, request) }
+}
+
+async function openFile(reply: ServedFile, request: Pick<Request, 'headers' | 'method'>): Promise<Reply> {
   const handle = reply.handle ?? (await openHandle(reply.path))
   try {
     const answer = await describe(reply, handle, request)
@@ -51,7 +60,7 @@ function noFile(path: string, cause?: unknown): Refusal {
 }
 
 async function describe(
-  reply: FileReply, handle: FileHandle, request: Pick<Request, 'headers' | 'method'>
+  reply: ServedFile, handle: FileHandle, request: Pick<Request, 'headers' | 'method'>
 ): Promise<Extract<Reply, { kind: 'stream' | 'empty' }>> {
   const stat = await handle.stat({ bigint: true })
   if (!stat.isFile()) throw noFile(reply.path)

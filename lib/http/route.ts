@@ -1,4 +1,3 @@
-import type { FileHandle } from 'node:fs/promises'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { Exchange } from './exchange.js'
@@ -61,12 +60,13 @@ export type Reply =
       lasting?: boolean
       run: (sink: Sink) => Promise<void>
     }
-  /** With ETag, ranges and a type from the name. A handle is read instead of the path, and closed. */
-  | { kind: 'file'; path: string; handle?: FileHandle; headers?: Record<string, string> }
+  /** A file (file.ts), as the reply that it is to this request. */
+  | { kind: 'file'; open(request: Pick<Request, 'headers' | 'method'>): Promise<Reply> }
   | { kind: 'empty'; status: number; headers?: Record<string, string> }
   /**
    * The connection leaves HTTP (websocket/reply.ts). Resolves with nothing once it is gone, or with what is answered
-   * instead; `fail` is told of a bug. Carried by the reply, so that a server which listens needs to know none of it.
+   * instead; `fail` is told of a bug. This and a file carry what opens them, so that a server which listens already
+   * need not have loaded any of it (test/bench/start).
    */
   | { kind: 'websocket'; open(exchange: Exchange, fail: (error: unknown) => void): Promise<Reply | undefined> }
 

@@ -2,7 +2,6 @@ import { performance } from 'node:perf_hooks'
 import { Refusal } from '../base/refusal.js'
 import { stopping } from './connections.js'
 import type { Exchange } from './exchange.js'
-import { openFileReply } from './file.js'
 import { dropRest } from './linger.js'
 import type { LingerLimits } from './linger.js'
 import { refusalReply, streamHead, wholeReply } from './reply.js'
@@ -42,7 +41,7 @@ export async function send(exchange: Exchange, reply: Reply, options: SendOption
   try {
     switch (reply.kind) {
       case 'file':
-        return await send(exchange, await openFileReply(reply, exchange), options)
+        return await send(exchange, await reply.open(exchange), options)
       case 'stream':
         return await sendStream(exchange, reply, options)
       case 'websocket': {

@@ -5,6 +5,7 @@ import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import { wantedPart } from './conditional.js'
 import { contentType, isCompressible } from './content-types.js'
+import { fileReply } from './file.js'
 import type { Headers } from './reply.js'
 import type { Reply, Request } from './route.js'
 
@@ -63,7 +64,7 @@ export function createStatic(directory: string, { base, publicUrl = null, except
     const path = join(directory, name)
     const found = await stat(path).catch(() => undefined)
     if (found === undefined || !found.isFile()) return undefined
-    if (found.size > maxCachedBytes) return { kind: 'file', path, headers: { ...policyHeaders, ...checkedHeaders } }
+    if (found.size > maxCachedBytes) return fileReply({ path, headers: { ...policyHeaders, ...checkedHeaders } })
     const asset = await cache.find(path, found, bytes => (name === 'index.html' ? withAddresses(bytes, { base, publicUrl }) : bytes))
     return await assetReply(asset, cache, request)
   }

@@ -16,7 +16,7 @@ import { readPublicUrl } from '../config/public-url.js'
 import { normaliseBase } from '../http/base-path.js'
 import type { HttpServer } from '../http/server.js'
 import { openStore } from '../store/database.js'
-import type { Store } from '../store/database.js'
+import type { Store, StoreOptions } from '../store/database.js'
 import { ownDirectory } from '../store/owner.js'
 import { newestStartMs } from '../store/tables/deployments.js'
 import { prepareEntrance } from './entrance.js'
@@ -52,6 +52,8 @@ export interface ServeOptions extends EntranceOptions {
   isLogged?: boolean
   /** Whether each request is reported when it was answered; default: no. */
   requests?: boolean
+  /** The store's, where somebody has begun to load it. */
+  sqlite?: StoreOptions['sqlite']
   clock?: Clock
   ids?: Ids
 }
@@ -106,7 +108,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const owner = await ownDirectory(home.directory)
     opened.push(() => owner.release())
     if (await finishRestore(home.directory)) await ensureHome(home)
-    const store = await openStore({ directory: home.directory, clock, warn: report.warn })
+    const store = await openStore({ directory: home.directory, sqlite: options.sqlite, clock, warn: report.warn })
     opened.push(() => store.close())
     if (clock === steady) followRecords(steady, store, report)
     const override = await readOverride(options)

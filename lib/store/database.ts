@@ -16,6 +16,7 @@
  * The caller owns the directory (owner.ts): two stores on one would spoil it.
  */
 import { join } from 'node:path'
+import type { SqlJsStatic } from 'sql.js'
 import { systemClock } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import { Refusal } from '../base/refusal.js'
@@ -77,6 +78,8 @@ export interface Store extends Reader {
 export interface StoreOptions {
   /** It exists, and the caller owns it. */
   directory: string
+  /** As `loadSqlite` gives it, where that was begun before. */
+  sqlite?: Promise<SqlJsStatic> | undefined
   clock?: Clock
   disk?: Disk
   /** What a checkpoint in the background met: a sentence. The writes themselves are safe. */
@@ -100,7 +103,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const { idleMs = defaultIdleMs, foldBytes = defaultFoldBytes } = options
   const databasePath = join(directory, 'svc.db')
   const redoPath = join(directory, 'svc.db.redo')
-  const files = { sqlite: await loadSqlite(), disk, databasePath, redoPath }
+  const files = { sqlite: await (options.sqlite ?? loadSqlite()), disk, databasePath, redoPath }
 
   const recovered = recover(files)
   const migrated = await upgrade(recovered, { disk, clock, databasePath })

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { eventsOf, formOf, sentEventsOf } from '../support/client.js'
@@ -186,6 +186,7 @@ t.test('records', async t => {
     const running = await until(async () => (await client.get('/api/logs?status=running')).body[0])
     t.match(running, { projectId: blog.id, status: 'running', endTime: null, duration: null })
     t.equal((await client.get(`/api/projects/${blog.id}`)).body.status, 'running')
+    mkdirSync(blog.deployPath, { recursive: true })
     writeFileSync(join(blog.deployPath, 'go'), '')
     const events = sentEventsOf((await client.get(`/api/logs/${running.id}/stream`)).text)
     t.same(

@@ -116,6 +116,7 @@ t.test('stopping: the running one finishes, the queued ones fail, new ones are r
   const stopping = stage.deployer.stop({ wait: true })
   await t.rejects(stage.push(project, {}), { code: 'shutting_down' })
   await t.rejects(stage.deployer.rollback(running.deployId, { actor: admin }), { code: 'shutting_down' })
+  await mkdir(project.deployPath, { recursive: true })
   await writeFile(join(project.deployPath, 'go'), '')
   await stopping
   t.equal(stage.row(running.deployId).status, 'success')

@@ -1,7 +1,7 @@
 import { open, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { attachment } from '../../lib/http/file.js'
+import { attachment, fileReply } from '../../lib/http/file.js'
 import type { Route } from '../../lib/http/route.js'
 import { startServer } from '../support/http-server.js'
 
@@ -14,7 +14,7 @@ t.test('files', async t => {
   const routes: Route[] = [
     {
       method: 'GET', path: '/f/*name', auth: 'public',
-      handle: ({ params }) => ({ kind: 'file', path: join(directory, params['name'] as string) })
+      handle: ({ params }) => fileReply({ path: join(directory, params['name'] as string) })
     },
     {
       method: 'GET', path: '/download', auth: 'public',
@@ -22,7 +22,7 @@ t.test('files', async t => {
         const handle = await open(join(directory, 'a.txt'))
         handles.push(handle)
         const headers = { 'Content-Disposition': attachment('naïve "a".zip'), 'Content-Type': 'application/zip' }
-        return { kind: 'file', path: 'a.txt', handle, headers }
+        return fileReply({ path: 'a.txt', handle, headers })
       }
     }
   ]

@@ -68,11 +68,15 @@ export const command = defineCommand({
       const words = ['serve', ...asWords({ ...options, runtime: 'auto' })]
       if (options.runtime !== currentRuntime) return runWith(options.runtime, words, host)
     }
+    // It compiles while the files of all the other modules are read (test/bench/start).
+    const sqlite = import('../../store/sqlite.js').then(({ loadSqlite }) => loadSqlite())
+    sqlite.catch(() => {}) // told by whoever waits for it
     const isJson = options['log-format'] === 'json'
     if (isJson) output.logAsJson()
     const readiness = await openReadiness(options['ready-file'], context)
     const { serve } = await import('../../main/serve.js')
     const starting = serve({
+      sqlite,
       home: locateHome(env, cwd),
       ...listening,
       base: options.base,
