@@ -64,7 +64,7 @@ async function restoreInto(directory: string, backup: Backup, request: RestoreRe
     const isOccupied = (await findContents(directory)).length > 0
     const at = new Date(request.clock.now()).toISOString().slice(0, 19).replaceAll(':', '-')
     const aside = isOccupied ? await makeAside(directory, building, at) : null
-    if (aside !== null) await symlink(aside, placesWithin(building).aside)
+    if (aside !== null) await symlink(aside, placesWithin(building).aside, 'junction')
     await giveTo(directory, aside === null ? [building] : [building, aside])
     request.signal?.throwIfAborted()
     await commitRestore(directory, building)
