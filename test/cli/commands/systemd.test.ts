@@ -12,13 +12,13 @@ const valueOf = (unit: string, key: string): string | undefined => new RegExp(`^
 
 t.test('the unit goes to standard output alone, how to install it to the other', async t => {
   const cwd = t.testdir({})
-  const { code, stdout, stderr } = await svc(['systemd', '--path', '/srv/www', '--user', 'deploy', '--base', '/tools', '--no-terminal', '--port=80'], { cwd })
+  const { code, stdout, stderr } = await svc(['systemd', '--path', '/srv/nowhere/www', '--user', 'deploy', '--base', '/tools', '--no-terminal', '--port=80'], { cwd })
   t.equal(code, 0)
   t.match(stdout, /^# Written by "svc systemd"\./)
   t.equal(valueOf(stdout, 'ExecStart'), `${process.execPath} ${svcPath} serve --port=80 --base=/tools --no-terminal`)
-  t.equal(valueOf(stdout, 'ReadWritePaths'), '/srv/www')
+  t.equal(valueOf(stdout, 'ReadWritePaths'), '/srv/nowhere/www')
   t.equal(valueOf(stdout, 'AmbientCapabilities'), 'CAP_NET_BIND_SERVICE')
-  t.match(stderr, /^To install it, as root:\n  useradd --system --home-dir "\/var\/lib\/svc" .* deploy\n  svc systemd .*\n  systemctl enable --now svc\n/)
+  t.match(stderr, /^To install it, as root:\n  useradd --system --home-dir "\/var\/lib\/svc" .* deploy\n  install -d -o deploy -g deploy "\/srv\/nowhere\/www"\n  svc systemd .*\n  systemctl enable --now svc\n/)
 })
 
 t.test('relative paths are those of this directory', async t => {
