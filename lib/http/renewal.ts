@@ -28,6 +28,8 @@ export interface Renewal {
   certificate: Certificate
   /** Resolves with another certificate, where the files hold one since the last time. Never rejects. */
   renewed(): Promise<Certificate | null>
+  /** The same at once, and what cannot be used is complained about at once: somebody asked. */
+  look(): Promise<Certificate | null>
 }
 
 /** Refuses as `readCertificate`. */
@@ -37,7 +39,7 @@ export async function openRenewal({ files, clock, onRenewed, onBroken }: Renewal
   let lookedAtMs = -Infinity
   const certificate = await readCertificate(files, clock.now())
 
-  async function look(): Promise<Certificate | null> {
+  async function look({ isAsked }: { isAsked: boolean }): Promise<Certificate | null> {
     const state = await stateOf(files)
     if (state === settled) return null
     try {
@@ -46,7 +48,7 @@ export async function openRenewal({ files, clock, onRenewed, onBroken }: Renewal
       onRenewed(next)
       return next
     } catch (error) {
-      if (state === suspected) {
+      if (isAsked || state === suspected) {
         settled = state
         onBroken(error)
       }
@@ -61,8 +63,9 @@ export async function openRenewal({ files, clock, onRenewed, onBroken }: Renewal
       const nowMs = performance.now()
       if (nowMs - lookedAtMs < lookEveryMs) return null
       lookedAtMs = nowMs
-      return look()
-    }
+      return look({ isAsked: false })
+    },
+    look: () => look({ isAsked: true })
   }
 }
 

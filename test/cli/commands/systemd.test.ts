@@ -29,6 +29,15 @@ t.test('relative paths are those of this directory', async t => {
   t.equal(valueOf(stdout, 'Environment'), `SVC_HOME=${join(cwd, 'data')}`)
 })
 
+t.test('a socket has a directory of its own, and certificates are named where they are', async t => {
+  const cwd = t.testdir({})
+  const socket = (await svc(['systemd', '--socket', '/run/svc/http.sock'], { cwd })).stdout
+  t.equal(valueOf(socket, 'RuntimeDirectory'), 'svc')
+  t.equal(valueOf(socket, 'ExecStart'), `${process.execPath} ${svcPath} serve --socket=/run/svc/http.sock`)
+  const tls = (await svc(['systemd', '--port', '443', '--tls-cert', 'cert.pem', '--tls-key', '/etc/key.pem'], { cwd })).stdout
+  t.match(tls, `serve --port=443 --tls-cert=${join(cwd, 'cert.pem')} --tls-key=/etc/key.pem\n`)
+})
+
 t.test('what lies in /tmp is warned about: the service has its own', async t => {
   const { stderr } = await svc(['systemd', '--path', '/tmp/www'], { cwd: t.testdir({}) })
   t.match(stderr, 'warning: /tmp/www cannot be seen by the service')
