@@ -5,7 +5,8 @@
  * for datagrams, so systemd's own program sends it, which is there wherever systemd is. It is another process than the
  * server: the unit needs NotifyAccess=all, or its word does not count.
  */
-import { access, constants, rm } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { access, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { Refusal } from '../base/refusal.js'
 import { replaceFile } from '../config/replace-file.js'

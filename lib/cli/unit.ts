@@ -26,7 +26,9 @@ const stopSeconds = 1860
 /** The text of the unit. */
 export function renderUnit(options: UnitOptions): string {
   const { user, home, command } = options
-  const capability = options.port <= highestPrivilegedPort ? 'CAP_NET_BIND_SERVICE' : ''
+  const isPrivileged = options.port > 0 && options.port <= highestPrivilegedPort
+  const capability = isPrivileged ? 'CAP_NET_BIND_SERVICE' : ''
+  const ambient = isPrivileged ? `# For port ${options.port}, which only root may have otherwise.\nAmbientCapabilities=${capability}\n` : ''
   return `# Written by "svc systemd". After a change: systemctl daemon-reload && systemctl restart svc
 [Unit]
 Description=svc, a deployment service
@@ -67,7 +69,7 @@ PrivateTmp=yes
 PrivateDevices=yes
 # No sudo in a script. To restart another unit from one, let polkit permit it to ${user}.
 NoNewPrivileges=yes
-${capability === '' ? '' : `# For port ${options.port}, which only root may have otherwise.\nAmbientCapabilities=${capability}\n`}CapabilityBoundingSet=${capability}
+${ambient}CapabilityBoundingSet=${capability}
 # AF_NETLINK: the list of the machine's addresses.
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
 # Not MemoryDenyWriteExecute: Node compiles JavaScript into memory that it then executes, and would not start.
@@ -98,7 +100,9 @@ function directories({ home, socket }: UnitOptions): string {
       ? '# Not below /var/lib: it must be there already, and belong to the user.'
       : `StateDirectory=${word(state)}\nStateDirectoryMode=0700`
   ]
-  if (runtime !== null) lines.push(`# For the socket. Whoever may connect to it (a proxy) needs to be in the user's group.\nRuntimeDirectory=${word(runtime)}`)
+  if (runtime !== null) {
+    lines.push(`# For the socket. Whoever may connect to it (a proxy) needs to be in the user's group.\nRuntimeDirectory=${word(runtime)}`)
+  }
   return lines.join('\n')
 }
 
@@ -116,8 +120,11 @@ function writable({ home, paths, socket }: UnitOptions): string {
     ...(socket !== undefined && below('/run', dirname(socket)) === null ? [dirname(socket)] : [])
   ]
   const all = [...others, ...paths]
-  const head = '# One for each deployPath, or for a directory above it. It must be there, and belong to the user.'
-  return [head, ...(paths.length === 0 ? ['#ReadWritePaths=/srv/www'] : []), ...all.map(path => `ReadWritePaths=${word(path)}`)].join('\n')
+  return [
+    '# One for each deployPath, or for a directory above it. It must be there, and belong to the user.',
+    ...(paths.length === 0 ? ['#ReadWritePaths=/srv/www'] : []),
+    ...all.map(path => `ReadWritePaths=${word(path)}`)
+  ].join('\n')
 }
 
 /** The rest of a path below a directory; null: it is elsewhere. */

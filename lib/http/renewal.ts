@@ -30,6 +30,8 @@ export interface Renewal {
   certificate: Certificate
   /** Resolves with another certificate, where the files hold one since the last time. Never rejects. */
   renewed(): Promise<Certificate | null>
+  /** The same at once, and what cannot be used is complained about at once: somebody asked. */
+  look(): Promise<Certificate | null>
 }
 
 /** Refuses as `readCertificate`. */
@@ -41,7 +43,7 @@ export async function openRenewal({ files, clock, onRenewed, onExpired, onBroken
   let inUse = certificate
   let isExpired = false
 
-  async function look(): Promise<Certificate | null> {
+  async function look({ isAsked }: { isAsked: boolean }): Promise<Certificate | null> {
     const state = await stateOf(files)
     if (!isExpired && clock.now() > Date.parse(inUse.expiresAt)) {
       isExpired = true
@@ -56,7 +58,7 @@ export async function openRenewal({ files, clock, onRenewed, onExpired, onBroken
       onRenewed(next)
       return next
     } catch (error) {
-      if (state === suspected) {
+      if (isAsked || state === suspected) {
         settled = state
         onBroken(error)
       }
@@ -71,8 +73,9 @@ export async function openRenewal({ files, clock, onRenewed, onExpired, onBroken
       const nowMs = performance.now()
       if (nowMs - lookedAtMs < lookEveryMs) return null
       lookedAtMs = nowMs
-      return look()
-    }
+      return look({ isAsked: false })
+    },
+    look: () => look({ isAsked: true })
   }
 }
 

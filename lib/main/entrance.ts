@@ -3,6 +3,7 @@ import { bunVersion } from '../base/runtime.js'
 import type { Certificate, CertificateFiles } from '../http/certificate.js'
 import type { HttpServer, ServerOptions } from '../http/server.js'
 import type { SocketPlace } from '../http/socket-file.js'
+import type { Reloadable } from './reload.js'
 
 export const defaultHost = '127.0.0.1' // §1
 export const defaultPort = 5431 // §1
@@ -24,6 +25,8 @@ export interface Entrance {
   secure: Pick<ServerOptions<string, unknown>, 'secure'>
   /** Refuses an address where `open` would, and leaves nothing behind. */
   check(): Promise<void>
+  /** Looks at the certificate at once: what is different, for `createReload`. */
+  reload: Reloadable
   /** Listens. Refuses as `listen` and `listenOnSocket`. */
   open(http: Pick<HttpServer, 'listen' | 'listenOnSocket'>): Promise<Opened>
 }
@@ -56,6 +59,7 @@ export async function prepareEntrance(options: EntranceOptions, { base, clock, r
     async check() {
       if (socket === undefined) await (await import('../http/listen-address.js')).checkAddress({ host, port })
     },
+    reload: async () => (await security?.reload()) ?? null,
     async open(http) {
       if (socket !== undefined) {
         await http.listenOnSocket(socket)
@@ -72,8 +76,8 @@ export async function prepareEntrance(options: EntranceOptions, { base, clock, r
 
 /** Loaded only where it is wanted: TLS takes its time. */
 async function openTls(files: CertificateFiles, { clock, report }: Pick<EntranceNeeds, 'clock' | 'report'>) {
-  const [{ openRenewal }, { createSecureServer }] = await Promise.all([
-    import('../http/renewal.js'), import('../http/secure-server.js')
+  const [{ openRenewal }, { createSecureServer }, { contextOf }] = await Promise.all([
+    import('../http/renewal.js'), import('../http/secure-server.js'), import('../http/certificate.js')
   ])
   const renewal = await openRenewal({
     files,
@@ -86,8 +90,15 @@ async function openTls(files: CertificateFiles, { clock, report }: Pick<Entrance
       report.warn(`The certificate "${files.cert}" expired on ${expiresAt.slice(0, 10)} and clients refuse it: renew it`),
     onBroken: error => report.warn(`The certificate of before stays in use: ${error instanceof Error ? error.message : error}`)
   })
-  const secure: NonNullable<ServerOptions<string, unknown>['secure']> = options => createSecureServer(options, renewal)
-  return { secure, certificate: renewal.certificate }
+  let server: ReturnType<typeof createSecureServer> | undefined
+  const secure: NonNullable<ServerOptions<string, unknown>['secure']> = options => (server = createSecureServer(options, renewal))
+  async function reload(): Promise<string | null> {
+    const next = await renewal.look()
+    if (next === null) return null
+    server?.setSecureContext(contextOf(next))
+    return 'another certificate'
+  }
+  return { secure, certificate: renewal.certificate, reload }
 }
 
 function withoutRenewal(): string[] {

@@ -15,7 +15,9 @@ interface ListenerOptions extends Pick<ServerOptions<string, unknown>, 'secure'>
 export type RequestEvent = Extract<ServerEvent, { kind: 'request' }>
 
 /** The HTTP server of the whole program. It answers health; everything else when it is given the table (table.ts). */
-export function createListener({ probe, bearer, settings }: Front, { base, log, onRequest, ...secure }: ListenerOptions): HttpServer<Auth, Caller> {
+export function createListener(
+  { probe, bearer, settings }: Front, { base, log, onRequest, ...secure }: ListenerOptions
+): HttpServer<Auth, Caller> {
   return createHttpServer<Auth, Caller>({
     routes: [probeRow(probe)],
     isPartial: true,

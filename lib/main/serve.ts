@@ -113,7 +113,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     if (clock === steady) followRecords(steady, store, report)
     const override = await readOverride(options)
     const adminToken = await openAdminToken({ home, ids, override: override?.token })
-    const log = (message: string, error?: unknown): void => report.warn(describe(message, error), error === undefined ? undefined : { message, error })
+    const log = (message: string, error?: unknown): void =>
+      report.warn(describe(message, error), error === undefined ? undefined : { message, error })
     const version = readVersion()
     const world: World = { store, home, clock, ids, environment, terminal: options.terminal ?? true, version, publicUrl, log }
     const front = createFront(world, adminToken)
@@ -135,7 +136,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     http.complete(createTable(services, { base, publicUrl }))
     const telemetry = new AbortController()
     void sendReport({ event: 'svc.serve.startup', home, environment, version, clock, signal: telemetry.signal })
-    const reload = createReload([reloadToken(adminToken, options)], report)
+    const reload = createReload([reloadToken(adminToken, options), entrance.reload], report)
     return { url, adminToken, services, reload, stop: createStop({ http, services, store, owner, telemetry }) }
   } catch (error) {
     for (const close of opened.reverse()) await close().catch(() => {})

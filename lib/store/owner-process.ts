@@ -1,4 +1,5 @@
-import { readdir, readFile, readlink } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
+import { readdir, readlink } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 
 /**
@@ -7,7 +8,7 @@ import { basename, dirname } from 'node:path'
  * socket by the name it was bound to, and says nothing of who has it: that is in the open files of each process.
  */
 export async function findListener(path: string): Promise<number | null> {
-  const inodes = socketsOf(await readFile('/proc/net/unix', 'utf8').catch(() => ''), path)
+  const inodes = socketsOf(readTable(), path)
   if (inodes.size === 0) return null
   for (const pid of (await readdir('/proc').catch(() => [])).filter(name => /^\d+$/.test(name))) {
     for (const descriptor of await readdir(`/proc/${pid}/fd`).catch(() => [])) {
@@ -16,6 +17,15 @@ export async function findListener(path: string): Promise<number | null> {
     }
   }
   return null
+}
+
+/** At once: the promise of Node 18 ends after the first piece of a file whose size is not known. */
+function readTable(): string {
+  try {
+    return readFileSync('/proc/net/unix', 'utf8')
+  } catch {
+    return ''
+  }
 }
 
 /** `Num RefCount Protocol Flags Type St Inode Path`; the flag 0x10000 is of those that listen. proc(5) */

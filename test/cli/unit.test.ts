@@ -33,6 +33,7 @@ t.test('what the usual unit says', async t => {
 
 const cases: Array<[what: string, change: Partial<UnitOptions>, expected: Record<string, string[] | undefined>]> = [
   ['a port for root', { port: 443 }, { AmbientCapabilities: ['CAP_NET_BIND_SERVICE'], CapabilityBoundingSet: ['CAP_NET_BIND_SERVICE'] }],
+  ['any free port', { port: 0 }, { AmbientCapabilities: undefined, CapabilityBoundingSet: [''] }],
   ['a data directory elsewhere', { home: '/srv/svc' }, { StateDirectory: undefined, ReadWritePaths: ['/srv/svc', '/srv/www'] }],
   ['a deeper one', { home: '/var/lib/a/b' }, { StateDirectory: ['a/b'] }],
   ['no deployPath known', { paths: [] }, { ReadWritePaths: undefined }],

@@ -46,7 +46,8 @@ export const command = defineCommand({
 })
 
 async function ask(url: string | undefined, context: Context): Promise<HealthReport> {
-  const client = url === undefined ? await ownServer(context) : createClient({ serverUrl: url, token: null, tokenFrom: null, env: context.env })
+  const { env } = context
+  const client = url === undefined ? await ownServer(context) : createClient({ serverUrl: url, token: null, tokenFrom: null, env })
   return client.json<HealthReport>({ path: '/api/health', alsoStatus: unhealthy, answerLimitMs })
 }
 
@@ -54,7 +55,8 @@ async function ownServer({ env, cwd }: Context): Promise<Client> {
   const home = locateHome(env, cwd)
   const path = await runningOwner(home)
   if (path !== null) return localClient(path, env)
-  throw new Refusal('unavailable', 'not_running', `No server runs on the data directory "${home.directory}": start one ("svc serve"), name another with SVC_HOME, or an address with --url`)
+  const instead = 'start one ("svc serve"), name another with SVC_HOME, or an address with --url'
+  throw new Refusal('unavailable', 'not_running', `No server runs on the data directory "${home.directory}": ${instead}`)
 }
 
 function asRefusal(error: unknown): Refusal {

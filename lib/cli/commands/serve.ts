@@ -40,11 +40,11 @@ export const command = defineCommand({
     pm2: { type: 'switch', help: 'run it under pm2, as svc-server, in place of one that runs there' }
   },
   details:
-    'Ctrl-C, or SIGTERM, waits for running deployments; a second one stops them. SIGHUP reads ADMIN_TOKEN again, and\n' +
-    'never ends the server, so that closing its terminal does not either. SVC_HOME chooses the data directory,\n' +
-    'ADMIN_TOKEN (also in .env.local) another admin token than the one kept there, SVC_PUBLIC_URL the address under\n' +
-    'which people reach the server, for links in notifications and commands to copy. Under systemd ("svc systemd"\n' +
-    'writes the unit) it is told when the server is ready, reloads and stops.',
+    'Ctrl-C, or SIGTERM, waits for running deployments; a second one stops them. SIGHUP reads ADMIN_TOKEN and the\n' +
+    'certificate again, and never ends the server, so that closing its terminal does not either. SVC_HOME chooses the\n' +
+    'data directory, ADMIN_TOKEN (also in .env.local) another admin token than the one kept there, SVC_PUBLIC_URL the\n' +
+    'address under which people reach the server, for links in notifications and commands to copy. Under systemd ("svc\n' +
+    'systemd" writes the unit) it is told when the server is ready, reloads and stops.',
   examples: [
     ['serve', 'listen on 127.0.0.1:5431'],
     ['serve --host 0.0.0.0 --port 8080 --base /deploy', 'for other machines, below /deploy'],

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { isAbsolute, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { usage, wordsOf, type OptionRow, type OptionTable } from '../args.js'
@@ -46,7 +47,7 @@ export const command = defineCommand({
       socket
     })
     await output.write(unit)
-    for (const line of advice({ user, home })) output.note(line)
+    for (const line of advice({ user, home, paths })) output.note(line)
     for (const line of warnings({ user, home, paths })) output.warn(line)
     return exitCodes.success
   }
@@ -54,7 +55,8 @@ export const command = defineCommand({
 
 /** Relative paths are those of this directory, not of the one the server will run in. */
 function absoluteFiles(values: Record<string, unknown>, cwd: string): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(values).map(([flag, value]) => [flag, isFile(flag) && value !== undefined ? directory(`--${flag}`, String(value), cwd) : value]))
+  return Object.fromEntries(Object.entries(values).map(([flag, value]) =>
+    isFile(flag) && value !== undefined ? [flag, directory(`--${flag}`, String(value), cwd)] : [flag, value]))
 }
 
 function filesOf(values: Record<string, unknown>): string[] {
@@ -72,10 +74,18 @@ function directory(flag: string, path: string, cwd: string): string {
   return isAbsolute(path) ? resolve(path) : resolve(cwd, path)
 }
 
-function advice({ user, home }: { user: string; home: string }): string[] {
+interface Installed {
+  user: string
+  home: string
+  paths: readonly string[]
+}
+
+function advice({ user, home, paths }: Installed): string[] {
+  const missing = [...(home.startsWith('/var/lib/') ? [] : [home]), ...paths].filter(path => !existsSync(path))
   return [
     'To install it, as root:',
     `  useradd --system --home-dir "${home}" --shell /usr/sbin/nologin ${user}`,
+    ...missing.map(path => `  install -d -o ${user} -g ${user} "${path}"`),
     '  svc systemd … > /etc/systemd/system/svc.service',
     '  systemctl enable --now svc',
     `Then: systemctl status svc. The admin token is in ${home}/config.json; "journalctl -u svc" is the log.`
@@ -83,7 +93,7 @@ function advice({ user, home }: { user: string; home: string }): string[] {
 }
 
 /** What lies where the service cannot see it, or its user may have no way to. */
-function warnings({ user, home, paths }: { user: string; home: string; paths: readonly string[] }): string[] {
+function warnings({ user, home, paths }: Installed): string[] {
   const programs = [process.execPath, program]
   const hidden = [...programs, home, ...paths].filter(path => /^\/(var\/)?tmp(\/|$)/.test(path))
   const closed = programs.filter(path => /^\/(root|home)\//.test(path))

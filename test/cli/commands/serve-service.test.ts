@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { makeSigned } from '../../support/certificates.js'
 import { startSpeaker } from '../../support/lines.js'
 import { startServeProcess } from '../../support/serve-process.js'
 import { bareEnvironment, svc, svcPath } from '../../support/svc.js'
@@ -81,6 +82,24 @@ t.test('SIGHUP reads ADMIN_TOKEN again, under nohup too, and never ends the serv
   await server.says(/^Reloaded: another admin token$/)
   t.equal(await status('first-token-0123456789-abc'), 401)
   t.equal(await status('second-token-0123456789-abc'), 200)
+  server.child.kill('SIGTERM')
+  t.equal(await server.ended, 0)
+})
+
+t.test('SIGHUP reads the certificate at once, and says what is wrong with it', async t => {
+  const [first, second] = [makeSigned().server, makeSigned().server]
+  const cwd = t.testdir({ 'cert.pem': first.cert, 'key.pem': first.key })
+  const server = startSpeaker(t, process.execPath, [...serveWords, '--tls-cert', 'cert.pem', '--tls-key', 'key.pem'], { cwd, env: bareEnvironment(cwd, {}) })
+  await server.says(/Data directory/)
+  writeFileSync(join(cwd, 'cert.pem'), second.cert)
+  writeFileSync(join(cwd, 'key.pem'), second.key)
+  server.child.kill('SIGHUP')
+  await server.says(/^A new certificate is in use: /)
+  await server.says(/^Reloaded: another certificate$/)
+  writeFileSync(join(cwd, 'cert.pem'), 'broken')
+  server.child.kill('SIGHUP')
+  await server.says(/^warning: The certificate of before stays in use: .*holds no certificate/)
+  await server.says(/^Reloaded: nothing has changed$/)
   server.child.kill('SIGTERM')
   t.equal(await server.ended, 0)
 })

@@ -12,13 +12,13 @@ const valueOf = (unit: string, key: string): string | undefined => new RegExp(`^
 
 t.test('the unit goes to standard output alone, how to install it to the other', async t => {
   const cwd = t.testdir({})
-  const { code, stdout, stderr } = await svc(['systemd', '--path', '/srv/www', '--user', 'deploy', '--base', '/tools', '--no-terminal', '--port=80'], { cwd })
+  const { code, stdout, stderr } = await svc(['systemd', '--path', '/srv/nowhere/www', '--user', 'deploy', '--base', '/tools', '--no-terminal', '--port=80'], { cwd })
   t.equal(code, 0)
   t.match(stdout, /^# Written by "svc systemd"\./)
   t.equal(valueOf(stdout, 'ExecStart'), `${process.execPath} ${svcPath} serve --port=80 --base=/tools --no-terminal`)
-  t.equal(valueOf(stdout, 'ReadWritePaths'), '/srv/www')
+  t.equal(valueOf(stdout, 'ReadWritePaths'), '/srv/nowhere/www')
   t.equal(valueOf(stdout, 'AmbientCapabilities'), 'CAP_NET_BIND_SERVICE')
-  t.match(stderr, /^To install it, as root:\n  useradd --system --home-dir "\/var\/lib\/svc" .* deploy\n  svc systemd .*\n  systemctl enable --now svc\n/)
+  t.match(stderr, /^To install it, as root:\n  useradd --system --home-dir "\/var\/lib\/svc" .* deploy\n  install -d -o deploy -g deploy "\/srv\/nowhere\/www"\n  svc systemd .*\n  systemctl enable --now svc\n/)
 })
 
 t.test('relative paths are those of this directory', async t => {
@@ -27,6 +27,15 @@ t.test('relative paths are those of this directory', async t => {
   t.equal(valueOf(stdout, 'ReadWritePaths'), join(cwd, 'data'))
   t.match(stdout, `ReadWritePaths=${join(cwd, 'www')}\n`)
   t.equal(valueOf(stdout, 'Environment'), `SVC_HOME=${join(cwd, 'data')}`)
+})
+
+t.test('a socket has a directory of its own, and certificates are named where they are', async t => {
+  const cwd = t.testdir({})
+  const socket = (await svc(['systemd', '--socket', '/run/svc/http.sock'], { cwd })).stdout
+  t.equal(valueOf(socket, 'RuntimeDirectory'), 'svc')
+  t.equal(valueOf(socket, 'ExecStart'), `${process.execPath} ${svcPath} serve --socket=/run/svc/http.sock`)
+  const tls = (await svc(['systemd', '--port', '443', '--tls-cert', 'cert.pem', '--tls-key', '/etc/key.pem'], { cwd })).stdout
+  t.match(tls, `serve --port=443 --tls-cert=${join(cwd, 'cert.pem')} --tls-key=/etc/key.pem\n`)
 })
 
 t.test('what lies in /tmp is warned about: the service has its own', async t => {
