@@ -74,6 +74,7 @@ t.test('the overview of a server in use', { skip }, async t => {
   await stage.client.post(`/api/deployments/${id}/cancel`)
   await going
   await comeBack(page, page.getByRole('heading', { level: 1, name: 'storefront failed to deploy' }))
+  t.match(await page.getByRole('link', { name: 'See why' }).getAttribute('href'), `deployments/${id}`)
 
   // What lies over pages comes with its first key; from there to the screens of whoever runs the server.
   await page.setViewportSize(desktop)

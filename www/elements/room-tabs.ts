@@ -3,7 +3,7 @@ import type { Template } from '../dom/html.js'
 import { tabs } from '../router.js'
 import { t } from '../words/t.js'
 
-/** A row of links of which one is where the reader is; its look is in base.css. */
+/** A row of links of which one is where the reader is; its look is in panel.css. */
 export function tabLinks(label: string, links: ReadonlyArray<{ address: string; words: string }>, here: string): Template {
   return html`
     <nav class="tabs" aria-label="${label}">

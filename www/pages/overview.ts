@@ -197,13 +197,21 @@ function answer({ status, health, deployments, runningCount, queuedCount }: Over
       : t('{count} deployments going on', { count: numberWords(goingCount) })
     const running = t('{count} running', { count: numberWords(runningCount) })
     const queued = t('{count} queued', { count: numberWords(queuedCount) })
-    return html`<h1>${what}</h1><p>${queuedCount === 0 ? running : `${running}, ${queued}`}</p>`
+    return html`
+      <h1>${what}</h1>
+      <p>
+        ${queuedCount === 0 ? running : `${running}, ${queued}`}
+        ${going === undefined ? null : html` · <a href="deployments/${going.id}">${t('Watch it')}</a>`}
+      </p>`
   }
   const when = html`<svc-time at="${last.startTime}"></svc-time>`
   return last.status === 'failed'
     ? html`
       <h1>${t('{name} failed to deploy', { name: last.projectName })}</h1>
-      <p>${when}${last.errorMessage && html` · <span translate="no">${last.errorMessage}</span>`}</p>`
+      <p>
+        ${when}${last.errorMessage && html` · <span translate="no">${last.errorMessage}</span>`} ·
+        <a href="deployments/${last.id}">${t('See why')}</a>
+      </p>`
     : html`<h1>${t('{name} is deployed', { name: last.projectName })}</h1><p>${when} · ${deploymentWords(last)}</p>`
 }
 

@@ -4,10 +4,11 @@ import type { ConnectionState } from '../server/client.js'
 import type { LogCalls } from '../server/log-calls.js'
 import { followEvents } from '../server/sse.js'
 import type { ServerEvent } from '../server/sse.js'
-import { numberWords, t } from '../words/t.js'
+import { t } from '../words/t.js'
 import { createHeldLines } from './held-lines.js'
 import type { HeldLimits, LinePart } from './held-lines.js'
 import { timeOfLine } from './line-time.js'
+import { knownLines, lineOf, mayBeUnfinished, partOf, placeOf, textOf } from './log-parts.js'
 import { Announcer } from './log-text.js'
 import type { LogLine, LogText } from './log-text.js'
 import { findTime } from './time-search.js'
@@ -37,6 +38,8 @@ const seekBytes = 32 * 1024
 /** What was written while the connection was lost is read up to this; more is shown by its end. */
 const maxMissedBytes = 16 * 1024 * 1024
 const failurePauseMs = 2000
+/** Within which the stream tells of a rotation. */
+const rotationMs = 2500
 
 export class LogFile extends Announcer implements LogText {
   readonly #needs: LogFileNeeds
@@ -401,37 +404,4 @@ export class LogFile extends Announcer implements LogText {
       this.#isCatchingUp = false
     }
   }
-}
-
-const lineOf = (text: string): LogLine => ({ at: '', text })
-
-/** Within which the stream tells of a rotation. */
-const rotationMs = 2500
-/** Lines at the end by which a file is known. */
-const knownLines = 5
-
-const textOf = (lines: readonly LogLine[]): string => lines.slice(-knownLines).map(({ text }) => text).join('\n')
-
-/** Bytes that are no text are said to be there. */
-function partOf({ lines, binary, startOffset, endOffset }: LogWindow): LinePart {
-  const bytes = { start: startOffset, end: endOffset }
-  if (!binary) return { lines: lines.map(lineOf), bytes }
-  const text = t('{count} bytes that are no text', { count: numberWords(endOffset - startOffset) })
-  return { lines: [{ at: '', text, isNote: true }], bytes }
-}
-
-function placeOf(id: string): { offset: number; file: string } {
-  const at = id.indexOf('@')
-  return { offset: Number(id.slice(0, at)), file: id.slice(at + 1) }
-}
-
-/**
- * Whether a window may end within a line: it ends with the file, and its lines with a newline each do not fill it. Where
- * line ends are longer or bytes were broken that cannot be told from here, and the line is asked for once more.
- */
-function mayBeUnfinished({ lines, startOffset, endOffset, truncatedTail }: LogWindow): boolean {
-  if (truncatedTail || lines.length === 0) return false
-  const encoder = new TextEncoder()
-  const bytes = lines.reduce((sum, line) => sum + encoder.encode(line).length + 1, 0)
-  return bytes !== endOffset - startOffset
 }

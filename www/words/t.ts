@@ -1,6 +1,6 @@
 /*
  * The panel in the reader's language. English is written in the code and is the key; other languages are tables beside
- * it (`zh/<page>.ts`), imported with the page that needs them. One table for the document, like the sheets of css.ts.
+ * it (`zh/<page>.ts`), imported with the page that needs them. One table for the document, like the sheets of element.ts.
  */
 
 export type Language = 'en' | 'zh'

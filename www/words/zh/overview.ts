@@ -2,6 +2,8 @@ import type { Words } from '../t.js'
 
 /** `pages/overview.ts` */
 export const words: Words = {
+  'See why': '查看原因',
+  'Watch it': '查看进度',
   'the overview': '概览',
   'The server is not well': '服务器状态异常',
   'Its database cannot be written.': '其数据库无法写入。',
