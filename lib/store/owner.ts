@@ -79,7 +79,7 @@ export async function findOwner(directory: string, options: OwnerOptions = {}): 
 async function ownPlace(place: string, home: string): Promise<Ownership> {
   const path = join(place, socketName)
   // Whoever only meets an owner leaves no trace in its directory.
-  if ((await probe(path)) === 'alive') throw inUse(home)
+  if ((await probe(path)) === 'alive') throw await inUseAt(path, home)
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const own = `${path}.${randomBytes(3).toString('hex')}`
     const server = await listen(own)
@@ -94,9 +94,13 @@ async function ownPlace(place: string, home: string): Promise<Ownership> {
     if (outcome === 'in_use') break
     await sleep(Math.random() * maxPauseMs)
   }
-  // Loaded only then: every start reads this file.
+  throw await inUseAt(path, home)
+}
+
+/** What looks for the process is loaded only then: every start reads this file. */
+async function inUseAt(path: string, home: string): Promise<Refusal> {
   const { findListener } = await import('./owner-process.js')
-  throw inUse(home, await findListener(path))
+  return inUse(home, await findListener(path))
 }
 
 /** From the announcement of `own` to `svc.sock`, or not. */

@@ -15,6 +15,9 @@ const running: Block[] = [
     SVC_DEPLOY_TOKEN=… svc push --json\n` }
 ]
 const given: Record<string, Given> = {
+  'docs/backup.md': {},
+  'docs/installation.md': {},
+  'docs/upgrade.md': {},
   'README.md': {
     files: { ...site, 'work/build.zip': await zipOf({ 'index.html': '<h1>Another</h1>\n' }), 'work/body.json': '{}' },
     env: { WEBHOOK_ID: 'msg_1', WEBHOOK_TIMESTAMP: '1700000000', SECRET: 'whsec' }

@@ -28,8 +28,10 @@ export function blocksOf(document: string): Block[] {
   const blocks: Block[] = []
   let open: Block | null = null
   for (const [index, line] of lines.entries()) {
-    if (open === null && line.startsWith('```')) open = { line: index + 1, mark: line.slice(3).trim(), text: '' }
-    else if (open !== null && line.startsWith('```')) {
+    // Within a list they are indented; the shell does not mind.
+    const fence = /^ *```(.*)$/.exec(line)
+    if (open === null && fence !== null) open = { line: index + 1, mark: (fence[1] as string).trim(), text: '' }
+    else if (open !== null && fence !== null) {
       blocks.push(open)
       open = null
     } else if (open !== null) open.text += `${line}\n`

@@ -200,7 +200,7 @@ t.test('a second server, and a port in use', async t => {
   const before = stateOf(home)
   const second = await serve(cwd, home)
   t.equal(second.code, 1)
-  t.match(second.stderr, /^error: cannot open ".*home": another svc process uses it; stop that one first\n$/)
+  t.match(second.stderr, /^error: cannot open ".*home": another svc process uses it(, with the process id \d+)?; stop that one first, or choose another with SVC_HOME\n$/)
   t.strictSame(stateOf(home), before)
   t.match(await first.api('GET', '/api/projects'), [{ name: 'shop' }], 'the first goes on')
   await first.stop()
