@@ -119,6 +119,8 @@ function replace(disk: Disk, staged: string, place: string, aside: string, path:
     const code = (error as NodeJS.ErrnoException).code ?? ''
     if (code === 'ENOENT') throw changedMeanwhile(path, 'was removed')
     if (!noHardLinks.has(code)) throw error
+    // Linux says EPERM of a directory, too, which is not ours to move.
+    if (disk.lstatSync(place).isDirectory()) throw changedMeanwhile(path, 'became a directory')
     // FAT, some network file systems, fs.protected_hardlinks: the name is absent for the time of two renames.
     disk.renameSync(place, aside)
   }
