@@ -62,6 +62,8 @@ export async function writeZip(
     // The first failure of any part ends the others, and is the one that travels.
     const ending = new AbortController()
     const fail = (error: unknown): void => ending.abort(error)
+    const ended = new Promise<never>((_, reject) => ending.signal.addEventListener('abort', () => reject(ending.signal.reason)))
+    ended.catch(() => {})
     const abort = (): void => fail(signal?.reason)
     const close = (): void => fail(new Error('the output was closed before the zip was complete'))
     signal?.addEventListener('abort', abort)
@@ -77,7 +79,7 @@ export async function writeZip(
     async function put(bytes: Uint8Array): Promise<void> {
       ending.signal.throwIfAborted()
       written.zipBytes += bytes.length
-      if (!out.write(bytes)) await once(out, 'drain', { signal: ending.signal })
+      if (!out.write(bytes)) await Promise.race([once(out, 'drain'), ended])
     }
     async function putLarge(source: ZipSource): Promise<void> {
       const onRead = (bytes: number): void => {
@@ -96,7 +98,7 @@ export async function writeZip(
     async function work(): Promise<void> {
       for await (const { sources: some, ready } of packAhead(sources, level, defer)) {
         ending.signal.throwIfAborted()
-        const zip = await orAborted(ready, ending.signal)
+        const zip = await Promise.race([ready, ended])
         written.entries += some.length
         if (zip === null) await putLarge(some[0] as ZipSource)
         else await putSegment(zip, some)
@@ -192,18 +194,6 @@ function createHolding(
       if (ahead > 0) await put(all.subarray(0, ahead))
     },
     rest: () => ({ tail, bytes: total })
-  }
-}
-
-/** Rejects with the signal's reason where that comes first. */
-async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const ended = new AbortController()
-  const aborted = once(signal, 'abort', { signal: ended.signal }).then(() => { throw signal.reason })
-  try {
-    return await Promise.race([promise, aborted])
-  } finally {
-    aborted.catch(() => {})
-    ended.abort()
   }
 }
 
