@@ -18,4 +18,7 @@ async function work({ job, stop }: Task): Promise<Answer> {
   }
 }
 
-port.on('message', async (task: Task) => port.postMessage(await work(task)))
+port.on('message', async (task: Task) => {
+  const answer = await work(task)
+  port.postMessage(answer, answer.kind === 'extracted' ? [answer.extracted.changes.buffer] : [])
+})

@@ -12,7 +12,7 @@ import { commit } from '../target/commit.js'
 import { discardFiles } from '../target/discard.js'
 import { removeTree, type Disk } from '../target/disk.js'
 import { holdTarget, type HeldDirectory } from '../target/guard.js'
-import { writeManifest } from '../target/manifest.js'
+import { writeManifest, type Manifest } from '../target/manifest.js'
 import { planTarget, type Item } from '../target/plan.js'
 import { createRecords } from '../target/record.js'
 import { createStage, makeStaging, sealFolders, stagingName, type Stage } from '../target/stage.js'
@@ -29,14 +29,10 @@ export interface ExtractionJob {
   umask: number
 }
 
-export interface Extracted {
-  /** Files and symbolic links. */
-  fileCount: number
-  /** Their sizes together. */
+export interface Extracted extends Manifest {
+  /** The sizes of its files together. */
   bytes: number
   manifestPath: string
-  /** Added, or different by content from what was there; relative to the target, ordered. */
-  changedPaths: string[]
 }
 
 /**

@@ -12,14 +12,19 @@ import type { Records } from './record.js'
 /** Text that is gathered before it is written. */
 const batchBytes = 1024 * 1024
 
-/**
- * Writes the manifest of staged items; directories are not in it. Answers how many files it has and which of them are
- * new or differ, by content, from what was there.
- */
-export function writeManifest(
-  disk: Disk, path: string, items: readonly Item[], records: Records
-): { fileCount: number; changedPaths: string[] } {
-  const changedPaths: string[] = []
+export interface Manifest {
+  /** Files and symbolic links. */
+  fileCount: number
+  /** How many of them are new or differ, by content, from what was there. */
+  changedCount: number
+  /** Their paths, one a line, ordered: as bytes, which pass to another thread for nothing. */
+  changes: Uint8Array<ArrayBuffer>
+}
+
+/** Writes the manifest of staged items; directories are not in it. */
+export function writeManifest(disk: Disk, path: string, items: readonly Item[], records: Records): Manifest {
+  const changes: Buffer[] = []
+  let changedCount = 0
   let fileCount = 0
   const order = items.flatMap((item, index) => item.kind === 'directory' ? [] : [index])
   order.sort((a, b) => compareText((items[a] as Item).path, (items[b] as Item).path))
@@ -27,16 +32,22 @@ export function writeManifest(
   try {
     let batch: string[] = []
     let batchLength = 0
+    let changed: string[] = []
     const flush = (): void => {
       writeFully(disk, fd, Buffer.from(batch.join('')))
+      changes.push(Buffer.from(changed.join('')))
       batch = []
+      changed = []
       batchLength = 0
     }
     for (const index of order) {
       const file = describe(items[index] as Item, index, records)
       const line = `${JSON.stringify(file)}\n`
       fileCount++
-      if (isChanged(file)) changedPaths.push(file.path)
+      if (isChanged(file)) {
+        changedCount++
+        changed.push(`${file.path}\n`)
+      }
       batch.push(line)
       batchLength += line.length
       if (batchLength > batchBytes) flush()
@@ -46,7 +57,17 @@ export function writeManifest(
     disk.closeSync(fd)
   }
   disk.renameSync(`${path}.tmp`, path)
-  return { fileCount, changedPaths }
+  return { fileCount, changedCount, changes: join(changes) }
+}
+
+function join(pieces: readonly Buffer[]): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
+  let at = 0
+  for (const piece of pieces) {
+    whole.set(piece, at)
+    at += piece.length
+  }
+  return whole
 }
 
 function describe(item: Item, index: number, records: Records): ManifestFile {
