@@ -9,8 +9,10 @@ import { writeFully, type Disk } from './disk.js'
 import type { Item } from './plan.js'
 import type { Records } from './record.js'
 
-/** Text that is gathered before it is written. */
-const batchBytes = 1024 * 1024
+/** Text that is gathered before it is written; a line has 20 KiB at most. */
+const batchBytes = 256 * 1024
+/** In UTF-8, of one unit of a string. */
+const maxUnitBytes = 3
 
 export interface Manifest {
   /** Files and symbolic links. */
@@ -30,13 +32,13 @@ export function writeManifest(disk: Disk, path: string, items: readonly Item[], 
   order.sort((a, b) => compareText((items[a] as Item).path, (items[b] as Item).path))
   const fd = disk.openSync(`${path}.tmp`, 'w', 0o600)
   try {
-    let batch: string[] = []
+    // One piece of memory for all of it: what waits for the collector counts, too.
+    const batch = Buffer.allocUnsafeSlow(batchBytes)
     let batchLength = 0
     let changed: string[] = []
     const flush = (): void => {
-      writeFully(disk, fd, Buffer.from(batch.join('')))
+      writeFully(disk, fd, batch.subarray(0, batchLength))
       changes.push(Buffer.from(changed.join('')))
-      batch = []
       changed = []
       batchLength = 0
     }
@@ -48,9 +50,8 @@ export function writeManifest(disk: Disk, path: string, items: readonly Item[], 
         changedCount++
         changed.push(`${file.path}\n`)
       }
-      batch.push(line)
-      batchLength += line.length
-      if (batchLength > batchBytes) flush()
+      if (batchLength + line.length * maxUnitBytes > batchBytes) flush()
+      batchLength += batch.write(line, batchLength)
     }
     flush()
   } finally {
