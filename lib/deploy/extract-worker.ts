@@ -20,5 +20,5 @@ async function work({ job, stop }: Task): Promise<Answer> {
 
 port.on('message', async (task: Task) => {
   const answer = await work(task)
-  port.postMessage(answer, answer.kind === 'extracted' ? [answer.extracted.changes.buffer] : [])
+  port.postMessage(answer, answer.kind === 'extracted' ? answer.extracted.changes.map(({ buffer }) => buffer) : [])
 })

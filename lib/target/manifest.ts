@@ -19,13 +19,14 @@ export interface Manifest {
   fileCount: number
   /** How many of them are new or differ, by content, from what was there. */
   changedCount: number
-  /** Their paths, one a line, ordered: as bytes, which pass to another thread for nothing. */
-  changes: Uint8Array<ArrayBuffer>
+  /** Their paths, one a line, ordered: pieces of text as bytes, which pass to another thread for nothing. */
+  changes: Array<Uint8Array<ArrayBuffer>>
 }
 
 /** Writes the manifest of staged items; directories are not in it. */
 export function writeManifest(disk: Disk, path: string, items: readonly Item[], records: Records): Manifest {
-  const changes: Buffer[] = []
+  const changes: Manifest['changes'] = []
+  const utf8 = new TextEncoder()
   let changedCount = 0
   let fileCount = 0
   const order = items.flatMap((item, index) => item.kind === 'directory' ? [] : [index])
@@ -38,7 +39,7 @@ export function writeManifest(disk: Disk, path: string, items: readonly Item[], 
     let changed: string[] = []
     const flush = (): void => {
       writeFully(disk, fd, batch.subarray(0, batchLength))
-      changes.push(Buffer.from(changed.join('')))
+      changes.push(utf8.encode(changed.join('')) as Uint8Array<ArrayBuffer>)
       changed = []
       batchLength = 0
     }
@@ -58,17 +59,7 @@ export function writeManifest(disk: Disk, path: string, items: readonly Item[], 
     disk.closeSync(fd)
   }
   disk.renameSync(`${path}.tmp`, path)
-  return { fileCount, changedCount, changes: join(changes) }
-}
-
-function join(pieces: readonly Buffer[]): Uint8Array<ArrayBuffer> {
-  const whole = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
-  let at = 0
-  for (const piece of pieces) {
-    whole.set(piece, at)
-    at += piece.length
-  }
-  return whole
+  return { fileCount, changedCount, changes }
 }
 
 function describe(item: Item, index: number, records: Records): ManifestFile {

@@ -24,7 +24,7 @@ export interface ExtractionStage {
 export type ExtractedPaths = Extracted & { changedPaths: string[] }
 
 function withPaths(extracted: Extracted): ExtractedPaths {
-  return { ...extracted, changedPaths: Buffer.from(extracted.changes).toString().split('\n').slice(0, -1) }
+  return { ...extracted, changedPaths: Buffer.concat(extracted.changes).toString().split('\n').slice(0, -1) }
 }
 
 const sharedThreads = createExtractThreads()
