@@ -100,6 +100,7 @@ const testedElsewhere: Array<[path: RegExp, reason: string]> = [
   [/^main\/(front|table)\.ts$/, 'services.test.ts and listener.test.ts: what is built of them'],
   [/^store\/page-check-thread\.ts$/, 'page-check.test.ts'],
   [/^model\//, 'types and constants'],
+  [/^archive\/segment-worker\.ts$/, 'segment-threads.test.ts'],
   [/^archive\/zip-records\.ts$/, 'write-file.test.ts: read by unzip, by Python, and by our own reader'],
   [/^base\/refusal\.ts$/, 'types; every other test meets them'],
   [/^(http\/route|deploy\/needs)\.ts$/, 'types'],

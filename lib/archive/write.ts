@@ -2,21 +2,21 @@
  * Writing a zip with yazl: entries in the order in which they come, written front to back, so that `out` may be a
  * socket as well as a file.
  *
- * `addBuffer` deflates in libuv's threads as soon as it is called, so files are read whole and given to it several at
- * a time: that is where the speed comes from. yazl does not say when it has written one, but it asks for the stream of
- * an entry only when everything before it is written; so the last file of each batch is streamed, and a batch is begun
- * only when the one before the last has left. What yazl was given as a buffer it would keep, compressed, until the end:
- * when a batch has left, it is taken from yazl's entries (release).
- *
- * What yazl costs: a deflate stream for each file, and a look through all entries for each. Seen: test/bench/pack.ts.
+ * yazl looks through all entries for each one it writes, and hands every file through streams and the thread pool. So
+ * sources are packed in segments, zips of their own with some of them each, by threads that do nothing else
+ * (segment-threads.ts), and joined (join.ts) as they are finished. What is large is streamed when its turn comes, while
+ * the threads go on with what follows. measured: bench/pack
  */
-import { EventEmitter, once } from 'node:events'
-import { closeSync, constants, openSync, readFileSync } from 'node:fs'
+import { once } from 'node:events'
 import { open } from 'node:fs/promises'
-import { Readable, type PassThrough, type Writable } from 'node:stream'
+import { Readable, type Writable } from 'node:stream'
 import { ZipFile } from 'yazl'
-import { closing } from '../base/closing.js'
-import { checkSourceName, isWorthDeflating, sourceChanged, sourceUnreadable, unixMode, type LastSource, type ZipSource } from './source.js'
+import { closing, type Defer } from '../base/closing.js'
+import { hastenCrc } from './hasten.js'
+import { createJoining, tailBytes } from './join.js'
+import { packingOf, packSegment, readOnly } from './segment.js'
+import { createSegmentThreads } from './segment-threads.js'
+import { checkSourceName, sourceChanged, sourceUnreadable, type LastSource, type ZipSource } from './source.js'
 
 export interface ZipProgress {
   entries: number
@@ -39,14 +39,14 @@ export interface ZipWritten extends ZipProgress {
 }
 
 export const defaultLevel = 6
-/** A batch ends with the file that reaches one of these; two batches are on their way at a time. */
-const batchBytes = 16 * 1024 * 1024
-const batchEntries = 64
-/** A larger file is streamed. */
-const maxWholeBytes = 16 * 1024 * 1024
+type AnyIterable<T> = Iterable<T> | AsyncIterable<T>
+
+/** A segment has no more than these: memory holds some of them at a time, as they are and packed. */
+const segmentBytes = 4 * 1024 * 1024
+const segmentEntries = 256
+/** A larger file is streamed; one that is larger than a segment is one by itself. */
+const maxWholeBytes = 8 * 1024 * 1024
 const readBytes = 256 * 1024
-/** Not blocking: a pipe that took the place of a file would otherwise wait for a writer. */
-const readOnly = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
 
 /**
  * Writes a zip of `sources` to `out`, which stays open: the one who opened it ends it, or throws it away when this
@@ -54,141 +54,153 @@ const readOnly = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
  * name_not_packable. An aborted signal's reason is thrown unchanged.
  */
 export async function writeZip(
-  sources: Iterable<ZipSource> | AsyncIterable<ZipSource>, out: Writable, options: WriteZipOptions = {}
+  sources: AnyIterable<ZipSource>, out: Writable, options: WriteZipOptions = {}
 ): Promise<ZipWritten> {
   const { level = defaultLevel, onProgress = () => {}, last, signal } = options
   signal?.throwIfAborted()
   return closing(async defer => {
-    const zip = new ZipFile()
-    const zipped = zip.outputStream as PassThrough
     const written: ZipWritten = { entries: 0, bytes: 0, zipBytes: 0 }
     // The first failure of any part ends the others, and is the one that travels.
     const ending = new AbortController()
     const fail = (error: unknown): void => ending.abort(error)
-    ending.signal.addEventListener('abort', () => zipped.destroy(ending.signal.reason))
-
+    const ended = new Promise<never>((_, reject) => ending.signal.addEventListener('abort', () => reject(ending.signal.reason)))
+    ended.catch(() => {})
     const abort = (): void => fail(signal?.reason)
     const close = (): void => fail(new Error('the output was closed before the zip was complete'))
     signal?.addEventListener('abort', abort)
     out.on('error', fail).on('close', close)
-    zip.on('error', fail)
     defer(() => {
       signal?.removeEventListener('abort', abort)
       out.off('error', fail).off('close', close)
     })
     if (out.destroyed) close()
 
-    const add = createAdding(zip, { level, written, ended: ending.signal, fail })
-    async function fill(): Promise<void> {
-      for await (const source of sources) {
+    const progress = (): void => onProgress({ entries: written.entries, bytes: written.bytes })
+    const joining = createJoining()
+    async function put(bytes: Uint8Array): Promise<void> {
+      ending.signal.throwIfAborted()
+      written.zipBytes += bytes.length
+      if (!out.write(bytes)) await Promise.race([once(out, 'drain'), ended])
+    }
+    async function putLarge(source: ZipSource): Promise<void> {
+      const onRead = (bytes: number): void => {
+        written.bytes += bytes
+        progress()
+      }
+      const held = createHolding(tailBytes(source.path), put)
+      for await (const bytes of packLarge(source, { level, onRead, signal: ending.signal })) await held.take(bytes)
+      const { tail, bytes } = held.rest()
+      await put(tail.subarray(0, tail.length - (bytes - joining.take(tail, bytes))))
+    }
+    async function putSegment(zip: Buffer, sources: readonly ZipSource[]): Promise<void> {
+      await put(zip.subarray(0, joining.take(zip, zip.length)))
+      for (const source of sources) if (source.kind === 'file') written.bytes += source.bytes
+    }
+    async function work(): Promise<void> {
+      for await (const { sources: some, ready } of packAhead(sources, level, defer)) {
         ending.signal.throwIfAborted()
-        await add(source)
+        const zip = await Promise.race([ready, ended])
+        written.entries += some.length
+        if (zip === null) await putLarge(some[0] as ZipSource)
+        else await putSegment(zip, some)
+        progress()
       }
-      if (last !== undefined) addLast(zip, last, { ended: ending.signal, fail })
-      zip.end()
-    }
-    async function drain(): Promise<void> {
-      for await (const bytes of zipped) {
-        written.zipBytes += bytes.length
-        if (!out.write(bytes)) await once(out, 'drain', { signal: ending.signal })
-        onProgress({ entries: written.entries, bytes: written.bytes })
+      if (last !== undefined) {
+        const contents = last.contents()
+        const source: ZipSource = { ...last, kind: 'file', source: contents, bytes: contents.length }
+        await putSegment(Buffer.from(await packSegment([source], level)), [source])
       }
+      await put(joining.end())
     }
-    await Promise.all([fill().catch(fail), drain().catch(fail)])
+    await work().catch(fail)
     ending.signal.throwIfAborted()
     return written
   })
 }
 
-interface Adding {
-  level: number
-  /** Counted up. */
-  written: ZipProgress
-  /** Aborted when the zip has failed. */
-  ended: AbortSignal
-  fail(error: unknown): void
+interface Prepared {
+  sources: readonly ZipSource[]
+  /** A zip of them; null: it is one that is large, and read when its turn comes. */
+  ready: Promise<Buffer | null>
 }
 
-/** Gives one source after the other to yazl, waiting while two batches are on their way. */
-function createAdding(zip: ZipFile, { level, written, ended, fail }: Adding): (source: ZipSource) => Promise<void> {
-  const zipped = zip.outputStream as PassThrough
-  const onRead = (bytes: number): void => void (written.bytes += bytes)
-  let entries = 0
+/** Packs segments while those before them are written, and hands them out in their order. */
+async function* packAhead(sources: AnyIterable<ZipSource>, level: number, defer: Defer): AsyncGenerator<Prepared> {
+  const threads = createSegmentThreads()
+  defer(() => threads.close())
+  const waiting: Prepared[] = []
+  for await (const { sources: some, isAll } of segmentsOf(sources)) {
+    const isLarge = (some[0] as ZipSource).bytes > maxWholeBytes
+    // For a few, starting a thread would take longer than packing them here; and only here can be told what was read.
+    const isHere = isAll || some.some(({ onRead }) => onRead !== undefined)
+    const zip = isLarge ? null : isHere ? packSegment(some, level) : threads.pack({ sources: some, level })
+    const ready = zip === null ? Promise.resolve(null) : zip.then(bytes => Buffer.from(bytes.buffer))
+    // It may fail before its turn comes, or when it never does.
+    ready.catch(() => {})
+    waiting.push({ sources: some, ready })
+    if (waiting.length > threads.count) yield waiting.shift() as Prepared
+  }
+  yield* waiting
+}
+
+/** The sources in their order, some at a time; `isAll`: there are no others. */
+async function* segmentsOf(sources: AnyIterable<ZipSource>): AsyncGenerator<{ sources: ZipSource[]; isAll: boolean }> {
+  let some: ZipSource[] = []
   let bytes = 0
-  let given = 0
-  let released = 0
-  let lastBatch: Promise<unknown> = Promise.resolve()
-
-  /** yazl's own list of its entries: not of its documented interface, so nothing but memory may depend on it. */
-  function release(upTo: number): void {
-    const { entries = [] } = zip as unknown as { entries?: Array<{ doFileDataPump?: unknown }> }
-    for (const entry of entries.slice(released, upTo)) entry.doFileDataPump = null
-    released = upTo
-  }
-
-  return async source => {
+  let isFirst = true
+  for await (const source of sources) {
     checkSourceName(source)
-    const { path, kind } = source
-    const stat = { mode: unixMode(source), mtime: new Date(source.mtimeMs) }
-    const packing = { ...stat, compressionLevel: isWorthDeflating(source) ? level : 0 }
-    written.entries++
-    entries++
-    given++
-    bytes += source.bytes
-    const before = given - 1
-    const endsBatch = bytes >= batchBytes || entries >= batchEntries
-    if (kind === 'directory') return zip.addEmptyDirectory(path, stat)
-    if (kind === 'symlink') return zip.addBuffer(Buffer.from(source.source), path, packing)
-    if (!endsBatch && source.bytes <= maxWholeBytes) {
-      zip.addBuffer(readWhole(source), path, packing)
-      return onRead(source.bytes)
+    const isFull = bytes + source.bytes > segmentBytes || some.length >= segmentEntries
+    if (isFull && some.length > 0) {
+      yield { sources: some, isAll: false }
+      isFirst = false
+      some = []
+      bytes = 0
     }
-    const batch = createGate(ended)
-    zip.addReadStreamLazy(path, packing, give => {
-      const start = (): void => {
-        give(null, Readable.from(read(source, onRead), { signal: ended }).on('error', fail))
-        release(before)
-        batch.open()
-      }
-      // yazl writes what it was given as buffers whether or not somebody reads.
-      if (zipped.writableNeedDrain) zipped.once('drain', start)
-      else start()
-    })
-    await lastBatch
-    lastBatch = batch.opened
-    entries = bytes = 0
+    some.push(source)
+    bytes += source.bytes
   }
+  if (some.length > 0) yield { sources: some, isAll: isFirst }
 }
 
-function addLast(zip: ZipFile, { path, mode, mtimeMs, contents }: LastSource, { ended, fail }: Pick<Adding, 'ended' | 'fail'>): void {
-  zip.addReadStreamLazy(path, { mode: 0o100000 | mode, mtime: new Date(mtimeMs) }, give => {
-    give(null, Readable.from([contents()], { signal: ended }).on('error', fail))
-  })
+interface LargeOptions {
+  level: number
+  onRead(bytes: number): void
+  signal: AbortSignal
 }
 
-/** Opened also when the signal is aborted: the one who waits looks for that next. */
-function createGate(signal: AbortSignal): { opened: Promise<unknown>; open(): void } {
-  const gate = new EventEmitter()
-  return { opened: once(gate, 'open', { signal }).catch(() => {}), open: () => void gate.emit('open') }
-}
-
-function readWhole({ path, source, bytes, isGrowing, onRead }: ZipSource): Buffer {
-  if (typeof source !== 'string') {
-    onRead?.(source)
-    return Buffer.from(source.buffer, source.byteOffset, source.length)
-  }
-  let file: number | null = null
+/** A zip of one source, piece by piece. */
+async function* packLarge(source: ZipSource, { level, onRead, signal }: LargeOptions): AsyncGenerator<Buffer> {
+  hastenCrc()
+  const zip = new ZipFile()
+  const output = zip.outputStream as Readable
+  const fail = (error: Error): void => void output.destroy(error)
+  const contents = Readable.from(read(source, onRead), { signal }).on('error', fail)
   try {
-    file = openSync(source, readOnly)
-    const found = readFileSync(file)
-    const whole = isGrowing ? found.subarray(0, bytes) : found
-    if (whole.length !== bytes) throw sourceChanged(path)
-    onRead?.(whole)
-    return whole
-  } catch (error) {
-    throw sourceUnreadable(path, error)
+    zip.on('error', fail)
+    zip.addReadStream(contents, source.path, packingOf(source, level))
+    zip.end()
+    for await (const bytes of output) yield bytes as Buffer
   } finally {
-    if (file !== null) closeSync(file)
+    contents.destroy()
+  }
+}
+
+/** Hands bytes on, but for the last ones. */
+function createHolding(
+  heldBytes: number, put: (bytes: Buffer) => Promise<void>
+): { take(bytes: Buffer): Promise<void>; rest(): { tail: Buffer; bytes: number } } {
+  let tail = Buffer.alloc(0)
+  let total = 0
+  return {
+    async take(bytes) {
+      total += bytes.length
+      const all = Buffer.concat([tail, bytes])
+      const ahead = Math.max(0, all.length - heldBytes)
+      tail = all.subarray(ahead)
+      if (ahead > 0) await put(all.subarray(0, ahead))
+    },
+    rest: () => ({ tail, bytes: total })
   }
 }
 

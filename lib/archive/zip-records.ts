@@ -11,12 +11,17 @@ import { unixMode, type ZipSource } from './source.js'
 /** Compression methods (4.4.5). */
 export const stored = 0
 export const deflated = 8
+/** 4.3.16, and the two records of zip64 that may stand before it. */
+export const endBytes = 22
+export const end64Bytes = 56
+export const locatorBytes = 20
+export const zip64Version = 45
+/** Where a number is in the zip64 field instead. */
+export const maxUint32 = 0xffffffff
 const utf8Names = 0x0800
 const madeByUnix = 0x033f
 const plainVersion = 20
-const zip64Version = 45
 const maxUint16 = 0xffff
-const maxUint32 = 0xffffffff
 const signatures = { local: 0x04034b50, central: 0x02014b50, end: 0x06054b50, end64: 0x06064b50, locator64: 0x07064b50 }
 
 /** An entry that is written, as the directory tells of it. */
@@ -79,34 +84,41 @@ function directoryHeader({ source, name, method, crc, bytes, packedBytes, offset
   return Buffer.concat([head, name, extra])
 }
 
-/** The directory and its end, with the records of zip64 (4.3.14, 4.3.15) before it where a number does not fit. */
+/** The directory and its end. */
 export function directoryOf(entries: readonly Entry[], offset: number, zip64FromBytes: number): Buffer {
   const directory = Buffer.concat(entries.map(directoryHeader))
-  const end = Buffer.alloc(22)
+  return Buffer.concat([directory, endOf({ entries: entries.length, offset, bytes: directory.length }, zip64FromBytes)])
+}
+
+/** The end of a directory, with the records of zip64 (4.3.14, 4.3.15) before it where a number does not fit. */
+export function endOf(
+  { entries, offset, bytes }: { entries: number; offset: number; bytes: number }, zip64FromBytes: number
+): Buffer {
+  const end = Buffer.alloc(endBytes)
   end.writeUInt32LE(signatures.end, 0)
-  end.writeUInt16LE(Math.min(entries.length, maxUint16), 8)
-  end.writeUInt16LE(Math.min(entries.length, maxUint16), 10)
-  end.writeUInt32LE(Math.min(directory.length, maxUint32), 12)
+  end.writeUInt16LE(Math.min(entries, maxUint16), 8)
+  end.writeUInt16LE(Math.min(entries, maxUint16), 10)
+  end.writeUInt32LE(Math.min(bytes, maxUint32), 12)
   end.writeUInt32LE(offset < zip64FromBytes ? offset : maxUint32, 16)
-  const fits = entries.length < maxUint16 && directory.length < maxUint32 && offset < zip64FromBytes
-  if (fits) return Buffer.concat([directory, end])
-  const end64 = Buffer.alloc(56)
+  const fits = entries < maxUint16 && bytes < maxUint32 && offset < zip64FromBytes
+  if (fits) return end
+  const end64 = Buffer.alloc(end64Bytes)
   end64.writeUInt32LE(signatures.end64, 0)
   end64.writeBigUInt64LE(44n, 4)
   end64.writeUInt16LE(madeByUnix, 12)
   end64.writeUInt16LE(zip64Version, 14)
-  for (const at of [24, 32]) end64.writeBigUInt64LE(BigInt(entries.length), at)
-  end64.writeBigUInt64LE(BigInt(directory.length), 40)
+  for (const at of [24, 32]) end64.writeBigUInt64LE(BigInt(entries), at)
+  end64.writeBigUInt64LE(BigInt(bytes), 40)
   end64.writeBigUInt64LE(BigInt(offset), 48)
-  const locator = Buffer.alloc(20)
+  const locator = Buffer.alloc(locatorBytes)
   locator.writeUInt32LE(signatures.locator64, 0)
-  locator.writeBigUInt64LE(BigInt(offset + directory.length), 8)
+  locator.writeBigUInt64LE(BigInt(offset + bytes), 8)
   locator.writeUInt32LE(1, 16)
-  return Buffer.concat([directory, end64, locator, end])
+  return Buffer.concat([end64, locator, end])
 }
 
 /** 4.5.3 */
-function zip64(numbers: readonly number[]): Buffer {
+export function zip64(numbers: readonly number[]): Buffer {
   const field = Buffer.alloc(4 + 8 * numbers.length)
   field.writeUInt16LE(0x0001, 0)
   field.writeUInt16LE(8 * numbers.length, 2)

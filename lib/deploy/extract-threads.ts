@@ -7,8 +7,8 @@
  * A thread keeps the process alive only while it works. One that dies takes its own job with it and no other.
  */
 import { Worker } from 'node:worker_threads'
+import type { PackedError } from '../base/packed-error.js'
 import type { Extracted, ExtractionJob } from './extraction.js'
-import type { PackedError } from './packed-error.js'
 
 /** What a thread is sent. */
 export interface Task {

@@ -1,9 +1,9 @@
 /* A thread that extracts one archive after the other; extract-threads.ts starts it. Nothing stays from job to job. */
 import { parentPort, type MessagePort } from 'node:worker_threads'
+import { packError } from '../base/packed-error.js'
 import { disk } from '../target/disk.js'
 import type { Answer, Task } from './extract-threads.js'
 import { runExtraction } from './extraction.js'
-import { packError } from './packed-error.js'
 
 const port = parentPort as MessagePort
 
@@ -18,4 +18,7 @@ async function work({ job, stop }: Task): Promise<Answer> {
   }
 }
 
-port.on('message', async (task: Task) => port.postMessage(await work(task)))
+port.on('message', async (task: Task) => {
+  const answer = await work(task)
+  port.postMessage(answer, answer.kind === 'extracted' ? answer.extracted.changes.map(({ buffer }) => buffer) : [])
+})

@@ -7,12 +7,12 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ArchiveLimits } from '../archive/read.js'
+import { unpackError } from '../base/packed-error.js'
 import { Refusal } from '../base/refusal.js'
 import { disk } from '../target/disk.js'
 import { listJournals, recover, targetOf } from '../target/undo.js'
 import type { ExtractThreads } from './extract-threads.js'
 import type { Extracted, ExtractionJob } from './extraction.js'
-import { unpackError } from './packed-error.js'
 
 /** The part of the data directory that extraction needs. */
 export interface ExtractionHome {

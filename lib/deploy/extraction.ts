@@ -9,9 +9,10 @@ import { checkLinks, maxLinkBytes } from '../archive/links.js'
 import { checkNames, refuse } from '../archive/names.js'
 import { openArchive, type Archive, type ArchiveLimits } from '../archive/read.js'
 import { commit } from '../target/commit.js'
+import { discardFiles } from '../target/discard.js'
 import { removeTree, type Disk } from '../target/disk.js'
 import { holdTarget, type HeldDirectory } from '../target/guard.js'
-import { writeManifest } from '../target/manifest.js'
+import { writeManifest, type Manifest } from '../target/manifest.js'
 import { planTarget, type Item } from '../target/plan.js'
 import { createRecords } from '../target/record.js'
 import { createStage, makeStaging, sealFolders, stagingName, type Stage } from '../target/stage.js'
@@ -28,14 +29,10 @@ export interface ExtractionJob {
   umask: number
 }
 
-export interface Extracted {
-  /** Files and symbolic links. */
-  fileCount: number
-  /** Their sizes together. */
+export interface Extracted extends Manifest {
+  /** The sizes of its files together. */
   bytes: number
   manifestPath: string
-  /** Added, or different by content from what was there; relative to the target, ordered. */
-  changedPaths: string[]
 }
 
 /**
@@ -80,7 +77,7 @@ async function extractInto(
     sealFolders(disk, staging, plan)
     const manifest = writeManifest(disk, manifestPath, items, records)
     commit({ disk, root, staging, items, plan, records, journal, check })
-    finish(disk, staging, journal)
+    await finish(disk, staging, journal)
     return { ...manifest, bytes: archive.totalBytes, manifestPath }
   } catch (error) {
     putBack(disk, journal, manifestPath, error)
@@ -117,8 +114,9 @@ function linkIn(disk: Disk, root: HeldDirectory, path: string): string | null {
 }
 
 /** Everything is in place and the journal says so: what is left is tidying, which recovery would do as well. */
-function finish(disk: Disk, staging: string, journal: Journal): void {
+async function finish(disk: Disk, staging: string, journal: Journal): Promise<void> {
   try {
+    await discardFiles(disk, `${staging}/aside`)
     removeTree(disk, staging)
     disk.unlinkSync(journal.path)
   } catch {

@@ -44,11 +44,11 @@ async function makeTarget(run: PipelineRun): Promise<string> {
 }
 
 async function extract(run: PipelineRun, result: PipelineResult): Promise<string> {
-  const { fileCount, bytes, changedPaths } = await run.extract()
+  const { fileCount, bytes, changedCount, changes } = await run.extract()
   result.fileCount = fileCount
-  if (run.scripts.postDeploy !== null) await writeChanges(run.changesPath, changedPaths)
+  if (run.scripts.postDeploy !== null) await writeFile(run.changesPath, changes, { mode: 0o600 })
   const files = fileCount === 1 ? 'file' : 'files'
-  return `${fileCount} ${files}, ${formatBytes(bytes)} in place, ${changedPaths.length} of them new or changed`
+  return `${fileCount} ${files}, ${formatBytes(bytes)} in place, ${changedCount} of them new or changed`
 }
 
 async function runPostDeploy(run: PipelineRun, result: PipelineResult, step: DeploymentStep): Promise<string | null> {
@@ -63,8 +63,4 @@ async function runPostDeploy(run: PipelineRun, result: PipelineResult, step: Dep
 async function discardUpload(run: PipelineRun): Promise<string> {
   await run.discardUpload()
   return 'the temporary zip is removed'
-}
-
-function writeChanges(path: string, changedPaths: readonly string[]): Promise<void> {
-  return writeFile(path, changedPaths.map(changed => `${changed}\n`).join(''), { mode: 0o600 })
 }

@@ -32,44 +32,62 @@ export interface CommitNeeds {
 export function commit(needs: CommitNeeds): void {
   const { disk, root, journal } = needs
   const lines = listMoves(needs)
-  if (lines.length === 0) return
+  if (!lines.hasLines) return
   journal.ready(lines)
   move(needs, lines)
   syncDirectory(disk, root.path)
   journal.done()
 }
 
-/** Everything that will be done, in the order in which it is done: new directories, new files, replaced ones, times. */
-function listMoves({ items, plan, records }: CommitNeeds): JournalLine[] {
-  const trees = new Map<Folder, JournalLine[]>()
+/**
+ * Everything that will be done, in the order in which it is done: new directories, new files, replaced ones, times. The
+ * lines are made as they are asked for: of 200,000 only the numbers of their items are kept.
+ */
+function listMoves({ items, plan, records }: CommitNeeds): Iterable<JournalLine> & { hasLines: boolean } {
+  // By folder, so that each is held once, however the archive mixes them.
+  const trees = new Map<Folder, { folders: Folder[]; items: number[] }>()
+  const [added, replaced, dated] = [new Map<Folder, number[]>(), new Map<Folder, number[]>(), new Map<Folder, number[]>()]
   for (const folder of plan.folders) {
     if (folder.exists) continue
     const top = topOf(folder)
-    if (top === folder) trees.set(folder, [{ kind: 'D', path: folder.path }])
-    else trees.get(top)?.push({ kind: 'd', path: folder.path })
+    if (top === folder) trees.set(folder, { folders: [], items: [] })
+    else trees.get(top)?.folders.push(folder)
   }
-  // By folder, so that each is held once, however the archive mixes them.
-  const added = new Map<Folder, JournalLine[]>()
-  const replaced = new Map<Folder, JournalLine[]>()
-  const dated = new Map<Folder, JournalLine[]>()
-  items.forEach(({ kind, path, mtimeMs }, index) => {
+  items.forEach(({ kind }, index) => {
     const folder = plan.folderOf[index] as Folder
-    if (kind === 'directory') return
-    if (records.outcome(index) === 'other_time') {
-      addTo(dated, folder, { kind: 'T', path, fromMs: records.timeBeforeMs(index), toMs: mtimeMs as number })
-    }
-    if (records.outcome(index) !== 'staged') return
-    if (!folder.exists) trees.get(topOf(folder))?.push({ kind: 'n', path })
-    else if (records.existing(index) === 'none') addTo(added, folder, { kind: 'N', path })
-    else addTo(replaced, folder, { kind: 'R', path, aside: index })
+    const outcome = kind === 'directory' ? 'unchanged' : records.outcome(index)
+    if (outcome === 'other_time') addTo(dated, folder, index)
+    if (outcome !== 'staged') return
+    if (!folder.exists) trees.get(topOf(folder))?.items.push(index)
+    else addTo(records.existing(index) === 'none' ? added : replaced, folder, index)
   })
-  return [trees, added, replaced, dated].flatMap(lines => [...lines.values()].flat())
+  const pathOf = (index: number): string => (items[index] as Item).path
+  return {
+    hasLines: trees.size + added.size + replaced.size + dated.size > 0,
+    *[Symbol.iterator]() {
+      for (const [{ path }, tree] of trees) {
+        yield { kind: 'D', path }
+        for (const folder of tree.folders) yield { kind: 'd', path: folder.path }
+        for (const index of tree.items) yield { kind: 'n', path: pathOf(index) }
+      }
+      for (const index of each(added)) yield { kind: 'N', path: pathOf(index) }
+      for (const index of each(replaced)) yield { kind: 'R', path: pathOf(index), aside: index }
+      for (const index of each(dated)) {
+        const { path, mtimeMs } = items[index] as Item
+        yield { kind: 'T', path, fromMs: records.timeBeforeMs(index), toMs: mtimeMs as number }
+      }
+    }
+  }
 }
 
-function addTo(lines: Map<Folder, JournalLine[]>, folder: Folder, line: JournalLine): void {
-  const there = lines.get(folder)
-  if (there === undefined) lines.set(folder, [line])
-  else there.push(line)
+function addTo(indexes: Map<Folder, number[]>, folder: Folder, index: number): void {
+  const there = indexes.get(folder)
+  if (there === undefined) indexes.set(folder, [index])
+  else there.push(index)
+}
+
+function* each(indexes: Map<Folder, number[]>): Generator<number> {
+  for (const some of indexes.values()) yield* some
 }
 
 /** The uppermost new directory that a new one lies in, or itself. */
@@ -79,7 +97,7 @@ function topOf(folder: Folder): Folder {
   return top
 }
 
-function move({ disk, root, staging, check }: CommitNeeds, lines: readonly JournalLine[]): void {
+function move({ disk, root, staging, check }: CommitNeeds, lines: Iterable<JournalLine>): void {
   let held: HeldDirectory | null = null
   let heldPath = ''
   try {
@@ -119,6 +137,8 @@ function replace(disk: Disk, staged: string, place: string, aside: string, path:
     const code = (error as NodeJS.ErrnoException).code ?? ''
     if (code === 'ENOENT') throw changedMeanwhile(path, 'was removed')
     if (!noHardLinks.has(code)) throw error
+    // Linux says EPERM of a directory, too, which is not ours to move.
+    if (disk.lstatSync(place).isDirectory()) throw changedMeanwhile(path, 'became a directory')
     // FAT, some network file systems, fs.protected_hardlinks: the name is absent for the time of two renames.
     disk.renameSync(place, aside)
   }

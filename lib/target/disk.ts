@@ -2,12 +2,13 @@ import * as fs from 'node:fs'
 
 /**
  * The calls by which this room touches a disk, handed in so that a test can let the n-th of them fail, or kill the
- * process there. All synchronous: they run in a worker thread, where they cost half of their asynchronous twins.
+ * process there. Synchronous but for one (discard.ts): they run in a worker thread, where they cost half of their
+ * asynchronous twins.
  */
 export type Disk = Pick<typeof fs,
   'openSync' | 'closeSync' | 'readSync' | 'writeSync' | 'fstatSync' | 'lstatSync' | 'fchmodSync' | 'chmodSync' |
   'futimesSync' | 'utimesSync' | 'lutimesSync' | 'mkdirSync' | 'readdirSync' | 'readlinkSync' | 'realpathSync' |
-  'symlinkSync' | 'linkSync' | 'renameSync' | 'unlinkSync' | 'rmdirSync' | 'fsyncSync' | 'fdatasyncSync'>
+  'symlinkSync' | 'linkSync' | 'renameSync' | 'unlinkSync' | 'unlink' | 'rmdirSync' | 'fsyncSync' | 'fdatasyncSync'>
 
 export const disk: Disk = fs
 

@@ -9,44 +9,57 @@ import { writeFully, type Disk } from './disk.js'
 import type { Item } from './plan.js'
 import type { Records } from './record.js'
 
-/** Text that is gathered before it is written. */
-const batchBytes = 1024 * 1024
+/** Text that is gathered before it is written; a line has 20 KiB at most. */
+const batchBytes = 256 * 1024
+/** In UTF-8, of one unit of a string. */
+const maxUnitBytes = 3
 
-/**
- * Writes the manifest of staged items; directories are not in it. Answers how many files it has and which of them are
- * new or differ, by content, from what was there.
- */
-export function writeManifest(
-  disk: Disk, path: string, items: readonly Item[], records: Records
-): { fileCount: number; changedPaths: string[] } {
-  const changedPaths: string[] = []
+export interface Manifest {
+  /** Files and symbolic links. */
+  fileCount: number
+  /** How many of them are new or differ, by content, from what was there. */
+  changedCount: number
+  /** Their paths, one a line, ordered: pieces of text as bytes, which pass to another thread for nothing. */
+  changes: Array<Uint8Array<ArrayBuffer>>
+}
+
+/** Writes the manifest of staged items; directories are not in it. */
+export function writeManifest(disk: Disk, path: string, items: readonly Item[], records: Records): Manifest {
+  const changes: Manifest['changes'] = []
+  const utf8 = new TextEncoder()
+  let changedCount = 0
   let fileCount = 0
   const order = items.flatMap((item, index) => item.kind === 'directory' ? [] : [index])
   order.sort((a, b) => compareText((items[a] as Item).path, (items[b] as Item).path))
   const fd = disk.openSync(`${path}.tmp`, 'w', 0o600)
   try {
-    let batch: string[] = []
+    // One piece of memory for all of it: what waits for the collector counts, too.
+    const batch = Buffer.allocUnsafeSlow(batchBytes)
     let batchLength = 0
+    let changed: string[] = []
     const flush = (): void => {
-      writeFully(disk, fd, Buffer.from(batch.join('')))
-      batch = []
+      writeFully(disk, fd, batch.subarray(0, batchLength))
+      changes.push(utf8.encode(changed.join('')) as Uint8Array<ArrayBuffer>)
+      changed = []
       batchLength = 0
     }
     for (const index of order) {
       const file = describe(items[index] as Item, index, records)
       const line = `${JSON.stringify(file)}\n`
       fileCount++
-      if (isChanged(file)) changedPaths.push(file.path)
-      batch.push(line)
-      batchLength += line.length
-      if (batchLength > batchBytes) flush()
+      if (isChanged(file)) {
+        changedCount++
+        changed.push(`${file.path}\n`)
+      }
+      if (batchLength + line.length * maxUnitBytes > batchBytes) flush()
+      batchLength += batch.write(line, batchLength)
     }
     flush()
   } finally {
     disk.closeSync(fd)
   }
   disk.renameSync(`${path}.tmp`, path)
-  return { fileCount, changedPaths }
+  return { fileCount, changedCount, changes }
 }
 
 function describe(item: Item, index: number, records: Records): ManifestFile {

@@ -3,6 +3,7 @@
  * already, which files would be replaced, and what stands in the way. A file where a directory must be, the reverse,
  * and a symbolic link where a directory must be are refused here; svc deletes nothing that the archive does not name.
  */
+import type { Dirent } from 'node:fs'
 import { Refusal } from '../base/refusal.js'
 import type { Disk } from './disk.js'
 import { throughLink, type HeldDirectory } from './guard.js'
@@ -42,22 +43,23 @@ export interface Plan {
 
 /** Refuses (`conflict`): written_through_link, file_in_the_way, directory_in_the_way, special_file_in_the_way. */
 export function planTarget(disk: Disk, root: HeldDirectory, items: readonly Item[]): Plan {
-  const top: Folder = { path: '', parent: null, exists: true, item: null }
+  const { dev: device, size: topBytes } = disk.lstatSync(`${root.path}/.`)
+  const top: Known = { path: '', parent: null, exists: true, item: null, ownBytes: topBytes, itemCount: 0 }
   const byPath = new Map([['', top]])
-  const device = disk.lstatSync(`${root.path}/.`).dev
 
-  function folder(path: string): Folder {
+  function folder(path: string): Known {
     const known = byPath.get(path)
     if (known !== undefined) return known
     const parent = folder(parentOf(path))
-    const found: Folder = { path, parent, exists: parent.exists && isDirectory(path), item: null }
+    const ownBytes = parent.exists ? directoryBytes(path) : null
+    const found: Known = { path, parent, exists: ownBytes !== null, item: null, ownBytes: ownBytes ?? 0, itemCount: 0 }
     byPath.set(path, found)
     return found
   }
 
-  function isDirectory(path: string): boolean {
+  function directoryBytes(path: string): number | null {
     const stats = disk.lstatSync(`${root.path}/${path}`, { throwIfNoEntry: false })
-    if (stats === undefined) return false
+    if (stats === undefined) return null
     if (stats.isSymbolicLink()) throw throughLink(path)
     if (!stats.isDirectory()) {
       throw conflict('file_in_the_way', `"${path}" is a directory in the archive, but a file in the target`)
@@ -66,29 +68,67 @@ export function planTarget(disk: Disk, root: HeldDirectory, items: readonly Item
       throw conflict('other_file_system',
         `"${path}" in the target is on another file system, and files cannot be moved there in one step`)
     }
-    return true
+    return stats.size
   }
 
-  function existing(path: string): Existing {
-    const stats = disk.lstatSync(`${root.path}/${path}`, { throwIfNoEntry: false })
-    if (stats === undefined) return 'none'
-    if (stats.isFile()) return 'file'
-    if (stats.isSymbolicLink()) return 'symlink'
-    if (stats.isDirectory()) {
+  const folderOf = items.map(item => {
+    const own = item.kind === 'directory' ? folder(item.path) : null
+    if (own !== null) own.item = item
+    const within = own?.parent as Known | undefined ?? folder(parentOf(item.path))
+    within.itemCount++
+    return within
+  })
+  const lookUp = createLookUp(disk, root)
+  const existing = items.map(({ path, kind }, index): Existing => {
+    const within = folderOf[index] as Known
+    return kind !== 'directory' && within.exists ? lookUp(path, within) : 'none'
+  })
+  return { folders: [...byPath.values()], folderOf, existing }
+}
+
+/** A folder, with what tells how to look for the items in it. */
+interface Known extends Folder {
+  parent: Known | null
+  /** What stat says of a directory that is there: it grows with the names in it. */
+  ownBytes: number
+  itemCount: number
+}
+
+/** Fewer items of a directory are looked at one by one. */
+const minListedItems = 8
+/** A directory with so many bytes for each item has far more names than are asked for: each is looked at by itself. */
+const maxBytesPerItem = 512
+
+/**
+ * Looks what the target has at a path. One list of a directory costs less than a look at each of its files; what is not
+ * in the list is looked at all the same, because a file system may find it under another name (`Logo.png`, `logo.png`).
+ * measured: bench/extract
+ */
+function createLookUp(disk: Disk, root: HeldDirectory): (path: string, within: Known) => Existing {
+  const lists = new Map<Known, ReadonlyMap<string, Dirent>>()
+
+  function list(folder: Known): ReadonlyMap<string, Dirent> {
+    const known = lists.get(folder)
+    if (known !== undefined) return known
+    const names = disk.readdirSync(`${root.path}/${folder.path}`, { withFileTypes: true })
+    const byName = new Map(names.map(entry => [entry.name, entry]))
+    lists.set(folder, byName)
+    return byName
+  }
+
+  return (path, within) => {
+    const { itemCount, ownBytes } = within
+    const isListed = itemCount >= minListedItems && ownBytes <= itemCount * maxBytesPerItem
+    const listed = isListed ? list(within).get(path.slice(path.lastIndexOf('/') + 1)) : undefined
+    const found = listed ?? disk.lstatSync(`${root.path}/${path}`, { throwIfNoEntry: false })
+    if (found === undefined) return 'none'
+    if (found.isFile()) return 'file'
+    if (found.isSymbolicLink()) return 'symlink'
+    if (found.isDirectory()) {
       throw conflict('directory_in_the_way', `"${path}" is a file in the archive, but a directory in the target`)
     }
     throw conflict('special_file_in_the_way', `"${path}" in the target is neither a file nor a directory`)
   }
-
-  const plan = { folderOf: [] as Folder[], existing: [] as Existing[] }
-  for (const item of items) {
-    const own = item.kind === 'directory' ? folder(item.path) : null
-    if (own !== null) own.item = item
-    const within = own?.parent ?? folder(parentOf(item.path))
-    plan.folderOf.push(within)
-    plan.existing.push(own === null && within.exists ? existing(item.path) : 'none')
-  }
-  return { folders: [...byPath.values()], ...plan }
 }
 
 function conflict(code: string, reason: string): Refusal {

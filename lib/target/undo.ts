@@ -47,13 +47,13 @@ export type JournalLine =
 
 const firstLine = 'svc-undo 1'
 /** Text that is gathered before it is written. */
-const batchLines = 10_000
+const batchLines = 2_000
 
 /** The journal of an extraction in progress. */
 export interface Journal {
   readonly path: string
   /** Writes and syncs the list of what is about to be done, before any of it is. */
-  ready(lines: readonly JournalLine[]): void
+  ready(lines: Iterable<JournalLine>): void
   /** Everything is in place: from here on nothing is undone. */
   done(): void
 }
@@ -84,14 +84,23 @@ function append(disk: Disk, path: string, flags: string, batches: Iterable<strin
   }
 }
 
-function* formatLines(lines: readonly JournalLine[]): Generator<string> {
+function* formatLines(lines: Iterable<JournalLine>): Generator<string> {
   let crc = 0
-  for (let from = 0; from < lines.length; from += batchLines) {
-    const text = lines.slice(from, from + batchLines).map(formatLine).join('')
+  let count = 0
+  let batch: string[] = []
+  const take = (): string => {
+    const text = batch.join('')
     crc = checksum(text, crc)
-    yield text
+    count += batch.length
+    batch = []
+    return text
   }
-  yield `ready ${lines.length} ${crc.toString(16)}\n`
+  for (const line of lines) {
+    batch.push(formatLine(line))
+    if (batch.length >= batchLines) yield take()
+  }
+  yield take()
+  yield `ready ${count} ${crc.toString(16)}\n`
 }
 
 function formatLine(line: JournalLine): string {

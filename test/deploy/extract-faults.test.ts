@@ -58,7 +58,7 @@ function failingDisk(n: number, code: string): { disk: Disk; calls(): number } {
 const diskCalls: Record<keyof Disk, true> = {
   openSync: true, closeSync: true, readSync: true, writeSync: true, fstatSync: true, lstatSync: true, fchmodSync: true,
   chmodSync: true, futimesSync: true, utimesSync: true, lutimesSync: true, mkdirSync: true, readdirSync: true,
-  readlinkSync: true, realpathSync: true, symlinkSync: true, linkSync: true, renameSync: true, unlinkSync: true,
+  readlinkSync: true, realpathSync: true, symlinkSync: true, linkSync: true, renameSync: true, unlinkSync: true, unlink: true,
   rmdirSync: true, fsyncSync: true, fdatasyncSync: true
 }
 

@@ -13,11 +13,18 @@ export interface ExtractionStage {
   archivePath: string
   put(zip: Buffer): void
   /** In this thread, on any disk. */
-  run(options?: { disk?: Disk; maxEntries?: number; maxExtractedBytes?: number }): Promise<Extracted>
+  run(options?: { disk?: Disk; maxEntries?: number; maxExtractedBytes?: number }): Promise<ExtractedPaths>
   /** In a thread, as the product does; this file's tests share the threads unless they bring their own. */
-  runThreads(options?: { threads?: ExtractThreads; signal?: AbortSignal | undefined; maxExtractedBytes?: number }): Promise<Extracted>
+  runThreads(options?: { threads?: ExtractThreads; signal?: AbortSignal | undefined; maxExtractedBytes?: number }): Promise<ExtractedPaths>
   /** Target and journals, which must be what they were before. */
   state(): string[]
+}
+
+/** What came of it, with the paths of `changes`. */
+export type ExtractedPaths = Extracted & { changedPaths: string[] }
+
+function withPaths(extracted: Extracted): ExtractedPaths {
+  return { ...extracted, changedPaths: Buffer.concat(extracted.changes).toString().split('\n').slice(0, -1) }
 }
 
 const sharedThreads = createExtractThreads()
@@ -35,9 +42,10 @@ export function extractionStage(directory: string, deployId = 'dep_test'): Extra
     run: ({ disk = realDisk, maxEntries = 200_000, maxExtractedBytes = 1e9 } = {}) =>
       runExtraction({
         archivePath, target, deployId, deployments, umask: process.umask(), limits: { maxEntries, maxExtractedBytes }
-      }, disk, () => {}),
+      }, disk, () => {}).then(withPaths),
     runThreads: ({ threads = sharedThreads, signal = new AbortController().signal, maxExtractedBytes = 1e9 } = {}) =>
-      extractArchive(threads, { archivePath, target, deployId, home: { deployments }, limits: { maxEntries: 200_000, maxExtractedBytes }, signal }),
+      extractArchive(threads, { archivePath, target, deployId, home: { deployments }, limits: { maxEntries: 200_000, maxExtractedBytes }, signal })
+        .then(withPaths),
     state: () => [...snapshot(target), ...snapshot(deployments)]
   }
 }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { readFileSync, readdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, readdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { disk as realDisk, type Disk } from '../../lib/target/disk.js'
 import { extractionStage, refusalOf } from '../support/extraction.js'
@@ -22,6 +22,10 @@ t.test('what the application did meanwhile is not overwritten, and the target is
   const cases: Array<[what: string, meddle: (target: string) => void, code: string]> = [
     ['a file appeared', target => writeFileSync(join(target, 'new'), 'theirs'), 'target_changed'],
     ['a file vanished', target => unlinkSync(join(target, 'app/old')), 'target_changed'],
+    ['a file became a directory', target => {
+      unlinkSync(join(target, 'app/old'))
+      mkdirSync(join(target, 'app/old/theirs'), { recursive: true })
+    }, 'target_changed'],
     ['a file that only gets a time was changed', target => writeFileSync(join(target, 'app/same'), 'theirs'), 'target_changed'],
     ['a file that only gets a time vanished', target => unlinkSync(join(target, 'app/same')), 'target_changed'],
     ['a directory became a link', target => {

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
-import { disk } from '../../lib/target/disk.js'
+import { disk, type Disk } from '../../lib/target/disk.js'
 import { holdTarget } from '../../lib/target/guard.js'
 import { planTarget, type Item, type Plan } from '../../lib/target/plan.js'
 
@@ -26,6 +26,24 @@ t.test('folders come parents first, with what the target has', async t => {
   ])
   t.strictSame(existing, ['file', 'none', 'none', 'symlink', 'none', 'none'])
   t.strictSame(folderOf.map(({ path }) => path), ['a', 'a', 'b/c', '', '', ''])
+})
+
+t.test('where many items lie in one directory it is listed, and what the list has not is looked at', async t => {
+  const names = Array.from({ length: 12 }, (_, i) => `f${i}`)
+  const files = Object.fromEntries(names.slice(0, 6).map(name => [name, 'x']))
+  const directory = t.testdir({ a: { ...files, f6: t.fixture('symlink', 'nowhere'), sub: {} } })
+  const looks: string[] = []
+  const lstatSync = ((path: string, ...rest: []) => {
+    looks.push(path.slice(path.lastIndexOf('/') + 1))
+    return disk.lstatSync(path, ...rest)
+  }) as unknown as Disk['lstatSync']
+  const root = holdTarget(disk, directory)
+  t.teardown(root.close)
+  const all = names.map(name => item(`a/${name}`))
+  const { existing } = planTarget({ ...disk, lstatSync }, root, all)
+  t.strictSame(existing, [...names.slice(0, 6).map(() => 'file'), 'symlink', ...names.slice(7).map(() => 'none')])
+  t.strictSame(looks.filter(name => name.startsWith('f')), names.slice(7))
+  t.throws(() => plan(directory, [...all, item('a/sub')]), { code: 'directory_in_the_way' })
 })
 
 t.test('what stands in the way is refused', async t => {

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { Refusal } from '../../lib/base/refusal.js'
-import { packError, unpackError } from '../../lib/deploy/packed-error.js'
+import { packError, unpackError } from '../../lib/base/packed-error.js'
 
 t.test('a refusal stays a refusal', async t => {
   const packed = structuredClone(packError(new Refusal('conflict', 'in_the_way', 'Nothing was changed', { field: 'x' })))

@@ -1,4 +1,4 @@
-import { Refusal, type RefusalKind } from '../base/refusal.js'
+import { Refusal, type RefusalKind } from './refusal.js'
 
 /** An error as it passes between threads, which would otherwise strip it of its class and its fields. */
 export type PackedError =

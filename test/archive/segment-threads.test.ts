@@ -1,0 +1,46 @@
+import { join } from 'node:path'
+import t from 'tap'
+import { createSegmentThreads } from '../../lib/archive/segment-threads.js'
+import { packSegment } from '../../lib/archive/segment.js'
+import type { ZipSource } from '../../lib/archive/source.js'
+
+/** Counts the worker threads of this process. */
+const seen = { started: 0, living: 0 }
+process.on('worker', worker => {
+  seen.started++
+  seen.living++
+  worker.once('exit', () => void seen.living--)
+})
+
+const text = (i: number): Buffer => Buffer.from(`${i} some text `.repeat(2000))
+const segment = (i: number): ZipSource[] => Array.from({ length: 20 }, (_, n) =>
+  ({ path: `${i}/${n}`, kind: 'file', source: text(n), bytes: text(n).length, mode: 0o644, mtimeMs: 0 }))
+
+t.test('many segments share the threads, each comes back as its own', async t => {
+  const threads = createSegmentThreads()
+  const packed = await Promise.all(Array.from({ length: 12 }, (_, i) => threads.pack({ sources: segment(i), level: 6 })))
+  for (const [i, zip] of packed.entries()) t.ok(Buffer.from(zip).includes(`${i}/19`), `segment ${i}`)
+  t.equal(seen.started, Math.min(threads.count, 2))
+  const direct = await packSegment(segment(0), 6)
+  t.equal(packed[0]?.length, direct.length, 'as if packed here')
+  await threads.close()
+  t.equal(seen.living, 0, 'closing ends them')
+})
+
+t.test('a refusal stays one, names the file, and the thread goes on', async t => {
+  const threads = createSegmentThreads()
+  t.teardown(() => threads.close())
+  const gone: ZipSource = { path: 'a', kind: 'file', source: join(t.testdir(), 'a'), bytes: 1, mode: 0o644, mtimeMs: 0 }
+  for (let i = 0; i < 4; i++) {
+    await t.rejects(threads.pack({ sources: [gone], level: 6 }), { kind: 'unavailable', code: 'file_vanished', field: 'a' })
+  }
+  t.ok((await threads.pack({ sources: segment(1), level: 6 })).length > 0)
+})
+
+t.test('closed while it works, it ends', async t => {
+  const threads = createSegmentThreads()
+  const noise = Buffer.alloc(4_000_000, 'some text that is not quite the same each time ')
+  void threads.pack({ sources: [{ path: 'a', kind: 'file', source: noise, bytes: noise.length, mode: 0o644, mtimeMs: 0 }], level: 9 }).catch(() => {})
+  await threads.close()
+  t.equal(seen.living, 0)
+})
