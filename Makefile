@@ -29,7 +29,7 @@ TEST ?= $(shell find test -name '*.test.ts' | sort)
 JOBS ?= 3
 test: build ## Run every test
 	@node dist/test/support/suite.js $(JOBS) $(TEST:test/%.ts=dist/test/%.js) >dist/test.tap; status=$$?; rm -rf .tap/fixtures; \
-	  if [ $$status -ne 0 ]; then npx tap run --reporter=terse dist/test.tap; fi; grep '^# {' dist/test.tap; exit $$status
+	  if [ $$status -ne 0 ]; then npx tap run --reporter=terse dist/test.tap; fi; grep -a '^# {' dist/test.tap; exit $$status
 
 runtimes: build ## Walk through every runtime that svc runs on, each fetched from the npm registry
 	@node dist/test/runtimes/runtimes.js

@@ -38,7 +38,7 @@ t.test('so does a checkout elsewhere, of another user\'s habits, in which someth
   const elsewhere = join(directory, 'elsewhere/with a space')
   mkdirSync(elsewhere, { recursive: true })
   for (const path of ['bin', 'lib', 'www', 'dist/lib', 'dist/www', 'dist/test/release', 'test/release/audit.json', 'package.json',
-    'package-lock.json', 'README.md', 'CHANGELOG.md', 'LICENSE', 'docs/Dockerfile']) cpSync(join(top, path), join(elsewhere, path), { recursive: true })
+    'package-lock.json', 'README.md', 'CHANGELOG.md', 'LICENSE', 'docs']) cpSync(join(top, path), join(elsewhere, path), { recursive: true })
   symlinkSync(join(top, 'node_modules'), join(elsewhere, 'node_modules'))
   execFileSync('chmod', ['-R', 'go-rwx', elsewhere])
   for (const path of ['dist/lib/cli/removed.js', 'dist/www/styles/removed.css']) writeFileSync(join(elsewhere, path), '')
@@ -158,12 +158,23 @@ t.test('without any network: served from the bundle, pushed and rolled back from
     server, join(directory, 'client'), work))
   isComplete(t, seen.direct, ['offline'])
   t.ok(seen.direct.panel.includes('<script type="module"'))
+  wasCarried(t, seen.carried, ['offline'])
   t.equal(seen.ended, 0)
   await t.test('and the same behind nginx, under a prefix', { skip: seen.proxied === null && 'there is no nginx on this machine' }, async t => {
     isComplete(t, seen.proxied, ['proxied', 'offline'])
     t.ok(seen.proxied.panel.includes('<base href="/tools/svc/">'))
+    wasCarried(t, seen.carriedBehind, ['proxied', 'offline'])
   })
 })
+
+/** Backed up, restored elsewhere, and rolled back there to what was the second. */
+function wasCarried(t: Test, seen: any, projects: string[]): void {
+  t.same(seen.projects, projects)
+  t.equal(seen.status, 'success')
+  t.equal(seen.now, 'two')
+  t.match(seen.verified, { ok: true })
+  t.equal(seen.ended, 0)
+}
 
 function isComplete(t: Test, seen: any, projects: string[]): void {
   t.match(seen.version, /^\d+\.\d+\.\d+$/, 'not "dev"')
