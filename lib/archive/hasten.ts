@@ -16,13 +16,14 @@ export function hastenCrc(): void {
 
 /**
  * yazl deflates through a stream and a thread of the pool, which costs more than deflating a small file. For a thread
- * that does nothing but pack: there it is done on the spot.
+ * that does nothing but pack: there it is done on the spot. False: it is not.
  */
-export function hastenDeflate(): void {
+export function hastenDeflate(): boolean {
   const own = zlib as unknown as { deflateRaw: unknown }
   const deflateRaw = (bytes: Buffer, options: ZlibOptions, done: (error: null, packed: Buffer) => void): void =>
     done(null, deflateRawSync(bytes, { ...options, ...tablesFor(bytes.length) }))
   attempt(() => { own.deflateRaw = deflateRaw })
+  return own.deflateRaw === deflateRaw
 }
 
 /** What does not get smaller grows a little: with room for it, zlib need not join two buffers. */

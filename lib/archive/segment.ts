@@ -1,5 +1,5 @@
 /* A part of a zip: some sources, read whole and packed by yazl in memory, as a zip of their own (join.ts). */
-import { closeSync, constants, openSync, readFileSync } from 'node:fs'
+import { closeSync, constants, openSync, readFileSync, readSync } from 'node:fs'
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { ZipFile } from 'yazl'
@@ -8,24 +8,30 @@ import { isWorthDeflating, sourceChanged, sourceUnreadable, unixMode, type ZipSo
 /** Not blocking: a pipe that took the place of a file would otherwise wait for a writer. */
 export const readOnly = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
 
+/** The contents of a file; `isDeflated`: yazl will deflate them, and not keep them. */
+type ReadFile = (source: ZipSource, isDeflated: boolean) => Buffer
+
 /** Packs sources. Refuses (`unavailable`): file_vanished, file_changed, file_unreadable, naming the file. */
-export async function packSegment(sources: readonly ZipSource[], level: number): Promise<Uint8Array<ArrayBuffer>> {
+export async function packSegment(
+  sources: readonly ZipSource[], level: number, read: ReadFile = readWhole
+): Promise<Uint8Array<ArrayBuffer>> {
   const zip = new ZipFile()
   const output = zip.outputStream as Readable
   const pieces: Buffer[] = []
   output.on('data', (piece: Buffer) => pieces.push(piece))
   const ended = once(output, 'end')
-  for (const source of sources) add(zip, source, level)
+  for (const source of sources) add(zip, source, level, read)
   zip.end()
   await ended
   return join(pieces)
 }
 
-function add(zip: ZipFile, source: ZipSource, level: number): void {
+function add(zip: ZipFile, source: ZipSource, level: number, read: ReadFile): void {
   const { path, kind } = source
+  const packing = packingOf(source, level)
   if (kind === 'directory') zip.addEmptyDirectory(path, statOf(source))
-  else if (kind === 'symlink') zip.addBuffer(Buffer.from(source.source), path, packingOf(source, level))
-  else zip.addBuffer(readWhole(source), path, packingOf(source, level))
+  else if (kind === 'symlink') zip.addBuffer(Buffer.from(source.source), path, packing)
+  else zip.addBuffer(read(source, packing.compressionLevel > 0), path, packing)
 }
 
 function statOf(source: ZipSource): { mode: number; mtime: Date } {
@@ -42,19 +48,51 @@ function readWhole({ path, source, bytes, isGrowing, onRead }: ZipSource): Buffe
     onRead?.(source)
     return Buffer.from(source.buffer, source.byteOffset, source.length)
   }
-  let file: number | null = null
-  try {
-    file = openSync(source, readOnly)
+  return withFile({ path, source }, file => {
     const found = readFileSync(file)
     const whole = isGrowing ? found.subarray(0, bytes) : found
     if (whole.length !== bytes) throw sourceChanged(path)
     onRead?.(whole)
     return whole
+  })
+}
+
+function withFile({ path, source }: Pick<ZipSource, 'path' | 'source'>, use: (file: number) => Buffer): Buffer {
+  let file: number | null = null
+  try {
+    file = openSync(source as string, readOnly)
+    return use(file)
   } catch (error) {
     throw sourceUnreadable(path, error)
   } finally {
     if (file !== null) closeSync(file)
   }
+}
+
+/** Smaller files are cheap to collect. */
+const minReusedBytes = 64 * 1024
+
+/**
+ * Reads large files into the same memory again and again: what waits for the collector was 100 MB a thread. Only for
+ * one that deflates on the spot (hasten.ts), so that a file is done with when the next one is read.
+ */
+export function createReuse(): ReadFile {
+  let room = Buffer.alloc(0)
+  return (source, isDeflated) => {
+    if (!isDeflated || typeof source.source !== 'string' || source.bytes < minReusedBytes) return readWhole(source)
+    // A byte more than there should be tells that the file has grown.
+    if (room.length <= source.bytes) room = Buffer.allocUnsafeSlow(source.bytes + 1)
+    return readInto(room.subarray(0, source.bytes + 1), source)
+  }
+}
+
+function readInto(room: Buffer, { path, source, bytes }: ZipSource): Buffer {
+  return withFile({ path, source }, file => {
+    let length = 0
+    for (let read = -1; read !== 0 && length < room.length; length += read) read = readSync(file, room, length, room.length - length, null)
+    if (length !== bytes) throw sourceChanged(path)
+    return room.subarray(0, length)
+  })
 }
 
 /** In memory of its own, which can be handed to another thread. */

@@ -9,6 +9,7 @@
  */
 import { once } from 'node:events'
 import { open } from 'node:fs/promises'
+import { totalmem } from 'node:os'
 import { Readable, type Writable } from 'node:stream'
 import { ZipFile } from 'yazl'
 import { closing, type Defer } from '../base/closing.js'
@@ -31,6 +32,8 @@ export interface WriteZipOptions {
   onProgress?: (progress: ZipProgress) => void
   last?: LastSource
   signal?: AbortSignal | undefined
+  /** Of the machine, or of the container; for tests. */
+  memoryBytes?: number
 }
 
 export interface ZipWritten extends ZipProgress {
@@ -46,6 +49,12 @@ const segmentBytes = 4 * 1024 * 1024
 const segmentEntries = 256
 /** A larger file is streamed; one that is larger than a segment is one by itself. */
 const maxWholeBytes = 8 * 1024 * 1024
+/**
+ * With less memory than `scarceBytes`, as in a small container, files are streamed from here on: half as fast, and in
+ * less than a third of the memory. measured: bench/pack
+ */
+const maxScarceWholeBytes = 512 * 1024
+const scarceBytes = 1024 * 1024 * 1024
 const readBytes = 256 * 1024
 
 /**
@@ -56,7 +65,7 @@ const readBytes = 256 * 1024
 export async function writeZip(
   sources: AnyIterable<ZipSource>, out: Writable, options: WriteZipOptions = {}
 ): Promise<ZipWritten> {
-  const { level = defaultLevel, onProgress = () => {}, last, signal } = options
+  const { level = defaultLevel, onProgress = () => {}, last, signal, memoryBytes = availableBytes() } = options
   signal?.throwIfAborted()
   return closing(async defer => {
     const written: ZipWritten = { entries: 0, bytes: 0, zipBytes: 0 }
@@ -97,7 +106,7 @@ export async function writeZip(
       for (const source of sources) if (source.kind === 'file') written.bytes += source.bytes
     }
     async function work(): Promise<void> {
-      for await (const { sources: some, ready } of packAhead(sources, level, defer)) {
+      for await (const { sources: some, ready } of packAhead(sources, { level, memoryBytes, defer })) {
         ending.signal.throwIfAborted()
         const zip = await Promise.race([ready, ended])
         written.entries += some.length
@@ -124,13 +133,27 @@ interface Prepared {
   ready: Promise<Buffer | null>
 }
 
+/** Infinite in a container without a limit of its own, in words of some versions; Node 18 does not say. */
+function availableBytes(): number {
+  return Math.min(totalmem(), process.constrainedMemory?.() || Infinity)
+}
+
+interface PackingAhead {
+  level: number
+  memoryBytes: number
+  defer: Defer
+}
+
 /** Packs segments while those before them are written, and hands them out in their order. */
-async function* packAhead(sources: AnyIterable<ZipSource>, level: number, defer: Defer): AsyncGenerator<Prepared> {
+async function* packAhead(
+  sources: AnyIterable<ZipSource>, { level, memoryBytes, defer }: PackingAhead
+): AsyncGenerator<Prepared> {
+  const wholeBytes = memoryBytes < scarceBytes ? maxScarceWholeBytes : maxWholeBytes
   const threads = createSegmentThreads()
   defer(() => threads.close())
   const waiting: Prepared[] = []
-  for await (const { sources: some, isAll } of segmentsOf(sources)) {
-    const isLarge = (some[0] as ZipSource).bytes > maxWholeBytes
+  for await (const { sources: some, isAll } of segmentsOf(sources, wholeBytes)) {
+    const isLarge = (some[0] as ZipSource).bytes > wholeBytes
     // For a few, starting a thread would take longer than packing them here; and only here can be told what was read.
     const isHere = isAll || some.some(({ onRead }) => onRead !== undefined)
     const zip = isLarge ? null : isHere ? packSegment(some, level) : threads.pack({ sources: some, level })
@@ -143,14 +166,17 @@ async function* packAhead(sources: AnyIterable<ZipSource>, level: number, defer:
   yield* waiting
 }
 
-/** The sources in their order, some at a time; `isAll`: there are no others. */
-async function* segmentsOf(sources: AnyIterable<ZipSource>): AsyncGenerator<{ sources: ZipSource[]; isAll: boolean }> {
+/** The sources in their order, some at a time, those of more than `wholeBytes` alone; `isAll`: there are no others. */
+async function* segmentsOf(
+  sources: AnyIterable<ZipSource>, wholeBytes: number
+): AsyncGenerator<{ sources: ZipSource[]; isAll: boolean }> {
   let some: ZipSource[] = []
   let bytes = 0
   let isFirst = true
   for await (const source of sources) {
     checkSourceName(source)
-    const isFull = bytes + source.bytes > segmentBytes || some.length >= segmentEntries
+    const isAlone = Math.max(source.bytes, some[0]?.bytes ?? 0) > wholeBytes
+    const isFull = isAlone || bytes + source.bytes > segmentBytes || some.length >= segmentEntries
     if (isFull && some.length > 0) {
       yield { sources: some, isAll: false }
       isFirst = false

@@ -165,6 +165,20 @@ t.test('the same sources give the same bytes, whatever finishes first', async t 
   t.ok(stored.length > sources.reduce((sum, { bytes }) => sum + bytes, 0), 'level 0 stores')
 })
 
+t.test('where memory is scarce larger files are streamed, and come out the same', { skip: noPython }, async t => {
+  const directory = t.testdir({})
+  const sizes = [100, 600 * 1024, 700 * 1024, 50, 60, 3_000_000]
+  const sources = sizes.map((bytes, i) => bytesSource(`f${i}`, halfRandom(bytes, i)))
+  const program = 'import zipfile,sys; z=zipfile.ZipFile(sys.argv[1]); print([(i.filename,i.CRC,i.file_size) for i in z.infolist()], z.testzip())'
+  const seen = await Promise.all([512, 4096].map(async mebibytes => {
+    const zip = join(directory, `${mebibytes}.zip`)
+    await zipTo(zip, sources, { memoryBytes: mebibytes * 1024 * 1024 })
+    return (await run('python3', ['-c', program, zip])).stdout
+  }))
+  t.match(seen[0], /'f5', \d+, 3000000\)\] None\n$/)
+  t.equal(seen[0], seen[1])
+})
+
 t.test('files that vanish, change or are closed to us are refused by name', async t => {
   const directory = t.testdir({ a: 'x'.repeat(100), directory: {} })
   const small = await fileSource('a', join(directory, 'a'))
