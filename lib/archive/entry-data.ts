@@ -146,7 +146,7 @@ function check(entry: ArchiveEntry, length: number, crc: number): void {
   if (length < entry.size) {
     throw refuse('size_mismatch', entry.path, `it inflates to ${length} bytes, the archive declares ${entry.size}`)
   }
-  if (crc !== entry.crc32) throw refuse('crc_mismatch', entry.path, 'its CRC-32 does not match its contents')
+  if ((crc | 0) !== entry.crc32) throw refuse('crc_mismatch', entry.path, 'its CRC-32 does not match its contents')
 }
 
 function tooLong(entry: ArchiveEntry): Refusal {

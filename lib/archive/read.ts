@@ -33,6 +33,7 @@ export interface ArchiveEntry {
   compressedSize: number
   /** 0 stored, 8 deflated; nothing else gets here. */
   method: number
+  /** Signed: a larger number would take memory of its own, 200,000 times. */
   crc32: number
   /** Permission bits (0o777); null where the archive does not say. Never setuid, setgid, sticky. */
   mode: number | null
@@ -206,7 +207,7 @@ function readEntry(raw: yauzl.Entry): ArchiveEntry | null {
     size: raw.uncompressedSize,
     compressedSize: raw.compressedSize,
     method: raw.compressionMethod,
-    crc32: raw.crc32,
+    crc32: raw.crc32 | 0,
     mode: (unixMode & 0o777) === 0 ? null : unixMode & 0o777,
     mtimeMs: mtimeOf(raw),
     headerOffset: raw.relativeOffsetOfLocalHeader,

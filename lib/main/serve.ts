@@ -18,14 +18,12 @@ import type { HttpServer } from '../http/server.js'
 import { openStore } from '../store/database.js'
 import type { Store, StoreOptions } from '../store/database.js'
 import { ownDirectory } from '../store/owner.js'
-import { newestStartMs } from '../store/tables/deployments.js'
 import { prepareEntrance } from './entrance.js'
 import type { EntranceOptions, Opened } from './entrance.js'
 import { createFront } from './front.js'
 import type { World } from './front.js'
 import { createListener } from './listener.js'
 import type { RequestEvent } from './listener.js'
-import { createReload } from './reload.js'
 import type { Reloadable } from './reload.js'
 import type { Services } from './services.js'
 import { readVersion } from '../config/version.js'
@@ -110,7 +108,6 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     if (await finishRestore(home.directory)) await ensureHome(home)
     const store = await openStore({ directory: home.directory, sqlite: options.sqlite, clock, warn: report.warn })
     opened.push(() => store.close())
-    if (clock === steady) followRecords(steady, store, report)
     const override = await readOverride(options)
     const adminToken = await openAdminToken({ home, ids, override: override?.token })
     const log = (message: string, error?: unknown): void =>
@@ -127,7 +124,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const token = { token: adminToken.current(), tokenFrom: override?.from ?? home.configFile, isLogged: options.isLogged ?? false }
     announce(report, { place, publicUrl, ...token, directory: home.directory })
     if (world.terminal && missingInRuntime.terminal !== null) report.warn(missingInRuntime.terminal)
-    const { createServices, createTable, sendReport } = await loadRest()
+    const { createServices, createTable, sendReport, createReload, newestStartMs } = await loadRest()
+    if (clock === steady) followRecords(steady, newestStartMs(store), report)
     const services = createServices(world, front)
     opened.push(() => services.webhook.stop({ graceMs: notificationGraceMs }))
     await services.deployer.recover()
@@ -149,17 +147,18 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
  * (test/bench/start). Loaded then, and not on first use: an update may replace the files while the server runs.
  */
 async function loadRest() {
-  const [services, table, telemetry] = await Promise.all([
+  const [services, table, telemetry, reload, deployments] = await Promise.all([
     import('./services.js'),
     import('./table.js'),
-    import('../notify/telemetry.js')
+    import('../notify/telemetry.js'),
+    import('./reload.js'),
+    import('../store/tables/deployments.js')
   ])
-  return { ...services, ...table, ...telemetry }
+  return { ...services, ...table, ...telemetry, ...reload, newestStartMs: deployments.newestStartMs }
 }
 
 /** What is recorded from now on comes after what was, also where the machine's clock was set back. */
-function followRecords(clock: SteadyClock, store: Store, report: Reporter): void {
-  const newestMs = newestStartMs(store)
+function followRecords(clock: SteadyClock, newestMs: number | null, report: Reporter): void {
   const behindMs = (newestMs ?? 0) - Date.now()
   if (newestMs === null || behindMs <= 0) return
   clock.follow(newestMs)
