@@ -69,29 +69,28 @@ function withFile({ path, source }: Pick<ZipSource, 'path' | 'source'>, use: (fi
   }
 }
 
-/** Smaller files are cheap to collect. */
-const minReusedBytes = 64 * 1024
-
 /**
- * Reads large files into the same memory again and again: what waits for the collector was 100 MB a thread. Only for
- * one that deflates on the spot (hasten.ts), so that a file is done with when the next one is read.
+ * Reads files into the same memory again and again: what waits for the collector was 100 MB a thread. Only for one that
+ * deflates on the spot (hasten.ts), so that a file is done with when the next one is read.
  */
 export function createReuse(): ReadFile {
+  const minRoomBytes = 64 * 1024
   let room = Buffer.alloc(0)
   return (source, isDeflated) => {
-    if (!isDeflated || typeof source.source !== 'string' || source.bytes < minReusedBytes) return readWhole(source)
+    if (!isDeflated || typeof source.source !== 'string') return readWhole(source)
     // A byte more than there should be tells that the file has grown.
-    if (room.length <= source.bytes) room = Buffer.allocUnsafeSlow(source.bytes + 1)
-    return readInto(room.subarray(0, source.bytes + 1), source)
+    if (room.length <= source.bytes) room = Buffer.allocUnsafeSlow(Math.max(minRoomBytes, source.bytes + 1))
+    return readInto(room, source)
   }
 }
 
 function readInto(room: Buffer, { path, source, bytes }: ZipSource): Buffer {
   return withFile({ path, source }, file => {
-    let length = 0
-    for (let read = -1; read !== 0 && length < room.length; length += read) read = readSync(file, room, length, room.length - length, null)
+    // Nearly always one call: it brings what there is, and that it was less than asked for says that it was all.
+    let length = readSync(file, room, 0, bytes + 1, null)
+    for (let more = length; length < bytes && more > 0; length += more) more = readSync(file, room, length, bytes + 1 - length, null)
     if (length !== bytes) throw sourceChanged(path)
-    return room.subarray(0, length)
+    return room.subarray(0, bytes)
   })
 }
 

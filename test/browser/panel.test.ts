@@ -125,7 +125,7 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
   await page.getByText('~ index.html').waitFor()
   await photograph(page, 'roll-back-desktop')
   await page.getByRole('button', { name: 'Roll back', exact: true }).click()
-  await page.getByRole('heading', { level: 1, name: 'Rolled back' }).waitFor()
+  await page.getByRole('heading', { level: 1, name: 'Rollback' }).waitFor()
   await page.locator('.verdict svc-status[state=success]').waitFor()
   t.match(readFileSync(join(target, 'index.html'), 'utf8'), 'one', 'the file is the earlier one again')
   t.ok(existsSync(join(target, 'new.txt')), 'nothing was deleted')

@@ -17,11 +17,12 @@ export function findCaddy(): string | null {
 export async function startCaddy(t: Test, program: string, { directory, upstream, base, files }: ProxyOptions): Promise<RunningProxy> {
   const port = await freePort()
   mkdirSync(directory, { recursive: true })
-  const atRoot = 'reverse_proxy 127.0.0.1:5431'
+  const atRoot = 'reverse_proxy 127.0.0.1:5431 {'
   const pass = upstream.startsWith('/')
-    ? filled(phrase('reverse_proxy unix/'), [['/run/svc/svc.sock', upstream]])
+    ? `${filled(phrase('reverse_proxy unix/'), [['/run/svc/svc.sock', upstream]])} {`
     : atRoot.replace('127.0.0.1:5431', new URL(upstream).host)
-  const below = recipe('caddy', '@svc').replaceAll('/tools/svc', base).replace('127.0.0.1:5431', upstream.startsWith('/') ? `unix/${upstream}` : new URL(upstream).host)
+  const below = recipe('caddy', '@svc').replaceAll('/tools/svc', base).trimEnd()
+    .replace('127.0.0.1:5431', upstream.startsWith('/') ? `unix/${upstream}` : new URL(upstream).host)
   const site = filled(recipe('caddy', 'deploy.example.org'), [
     ['deploy.example.org {', `https://localhost:${port} {\n  bind 127.0.0.1`],
     ['/etc/ssl/deploy/fullchain.pem', files.cert],

@@ -137,7 +137,7 @@ export const stepWords: ReadonlyArray<{ name: StepName; words: string }> = [
 /** What a deployment is called where its project is known: its message, or what started it. */
 export function deploymentWords(deployment: Pick<DeploymentRow, 'message' | 'triggerSource'>): string {
   if (deployment.message !== null && deployment.message !== '') return deployment.message
-  return deployment.triggerSource === 'rollback' ? t('Rolled back') : t('Pushed')
+  return deployment.triggerSource === 'rollback' ? t('Rollback') : t('Pushed')
 }
 
 /** How long a deployment took, or has taken so far. */

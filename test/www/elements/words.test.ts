@@ -52,7 +52,7 @@ t.test('counts, secrets, deployments', async t => {
   t.equal(countWords(2000, 'file'), '2,000 files')
   t.equal(maskWords('abcdefgh1234'), '••••••••1234')
   t.equal(deploymentWords({ message: 'Fix the footer', triggerSource: 'cli' }), 'Fix the footer')
-  t.equal(deploymentWords({ message: null, triggerSource: 'rollback' }), 'Rolled back')
+  t.equal(deploymentWords({ message: null, triggerSource: 'rollback' }), 'Rollback')
 })
 
 t.test('shares, and days of the statistics', async t => {

@@ -108,7 +108,7 @@ export const words: Words = {
   'exit {code}': '退出码 {code}',
   'not run': '未执行',
   'none': '无',
-  'Rolled back': '已回滚',
+  'Rollback': '回滚',
   'Pushed': '已推送',
 
   'Processor': '处理器',
