@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { zipOf } from '../support/zip.js'
@@ -40,3 +40,12 @@ for (const document of documents) {
     }
   })
 }
+
+t.test('the sentences that docs/troubleshooting.md explains are those of the program', async t => {
+  const sources = readdirSync(join(top, 'lib'), { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith('.ts'))
+  const said = [...sources.map(path => join(top, 'lib', path)), join(top, 'bin/svc.js')].map(path => readFileSync(path, 'utf8')).join('\n')
+  const [, table = ''] = /## The server does not start\n([^]*?)\n## /.exec(readFileSync(join(top, 'docs/troubleshooting.md'), 'utf8')) ?? []
+  const explained = [...table.matchAll(/^\| `([^`]+)` \|/gm)].flatMap(([, sentence = '']) => sentence.split('…').map(part => part.trim()))
+  t.ok(explained.length > 8)
+  for (const part of explained.filter(part => /\w/.test(part))) t.ok(said.includes(part.replace(/^: |[()]+$/g, '')), part)
+})
