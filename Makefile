@@ -24,9 +24,9 @@ demo: build ## Serve from a throw-away directory, push a sample site twice, roll
 	node dist/test/demo/demo.js
 
 # The list comes from the sources, so that what an earlier build left in dist never runs. TEST=path/of/one.test.ts runs one.
-# JOBS: files at once. Everything that was said is in dist/test.tap; what failed is shown.
+# JOBS: files at once; many of them wait more than they compute. Everything that was said is in dist/test.tap; what failed is shown.
 TEST ?= $(shell find test -name '*.test.ts' | sort)
-JOBS ?= 3
+JOBS ?= 4
 test: build ## Run every test
 	@node dist/test/support/suite.js $(JOBS) $(TEST:test/%.ts=dist/test/%.js) >dist/test.tap; status=$$?; rm -rf .tap/fixtures; \
 	  if [ $$status -ne 0 ]; then npx tap run --reporter=terse dist/test.tap; fi; grep -a '^# {' dist/test.tap; exit $$status
