@@ -6,10 +6,10 @@ import { PassThrough, Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { createEntryReader, maxWholeBytes } from '../../lib/archive/entry-data.js'
 import { openArchive } from '../../lib/archive/read.js'
 import type { ZipSource } from '../../lib/archive/source.js'
 import { writeZip, type WriteZipOptions } from '../../lib/archive/write.js'
+import { packsWhatGrows } from './growing.js'
 
 const run = promisify(execFile)
 const has = (program: string, flag: string): Promise<boolean> => run(program, [flag]).then(() => true, () => false)
@@ -280,31 +280,4 @@ t.test('a directory is made for the path of each', { skip: noUnzip }, async t =>
   t.equal(await readFile(join(directory, 'out/a/b/c/d.txt'), 'utf8'), 'x')
 })
 
-t.test('a file that grows is its first bytes, what was read is told, and the last entry may tell of it', async t => {
-  const directory = t.testdir({})
-  for (const size of [0, 10, 100_000, 20 * 1024 * 1024 + 3]) {
-    const grown = join(directory, 'grown.log')
-    const text = Buffer.alloc(size + 5000, 'line\n')
-    await writeFile(grown, text)
-    // Sources may be read side by side.
-    const heard: { log: Buffer[]; text: Buffer[] } = { log: [], text: [] }
-    const listen = (to: Buffer[]) => (piece: Uint8Array): void => void to.push(Buffer.from(piece))
-    const all = (): Buffer => Buffer.concat([...heard.log, ...heard.text])
-    const growing: ZipSource = { path: 'a.log', kind: 'file', source: grown, bytes: size, mode: 0o600, mtimeMs, isGrowing: true, onRead: listen(heard.log) }
-    const given = bytesSource('b.txt', 'told, too', { onRead: listen(heard.text) })
-    const last = { path: 'last.txt', mode: 0o600, mtimeMs, contents: () => Buffer.from(`${all().length} bytes`) }
-    const zip = join(directory, 'x.zip')
-    await zipTo(zip, [growing, given], { last })
-    t.ok(all().equals(Buffer.concat([text.subarray(0, size), Buffer.from('told, too')])))
-    const archive = await openArchive(zip, { maxEntries: 9, maxExtractedBytes: 1e9 })
-    t.strictSame(archive.entries.map(({ path, size }) => [path, size]), [['a.log', size], ['b.txt', 9], ['last.txt', `${size + 9} bytes`.length]])
-    const pieces: Buffer[] = []
-    const reader = createEntryReader(archive)
-    for (const entry of archive.entries) {
-      if (entry.size <= maxWholeBytes) pieces.push(Buffer.from(reader.readWhole(entry)))
-      else await reader.readPieces(entry, piece => void pieces.push(Buffer.from(piece)))
-    }
-    archive.close()
-    t.ok(Buffer.concat(pieces).equals(Buffer.concat([text.subarray(0, size), Buffer.from(`told, too${size + 9} bytes`)])))
-  }
-})
+t.test('a file that grows is its first bytes, what was read is told, and the last entry may tell of it', t => packsWhatGrows(t, zipTo))
