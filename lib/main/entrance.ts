@@ -5,8 +5,8 @@ import type { HttpServer, ServerOptions } from '../http/server.js'
 import type { SocketPlace } from '../http/socket-file.js'
 import type { Reloadable } from './reload.js'
 
-export const defaultHost = '127.0.0.1' // §1
-export const defaultPort = 5431 // §1
+const defaultHost = '127.0.0.1' // §1
+const defaultPort = 5431 // §1
 
 /** Where and how a server is reached: at an address, or at a socket in the file system. */
 export interface EntranceOptions {
