@@ -77,7 +77,7 @@ export function createReuse(): ReadFile {
   const minRoomBytes = 64 * 1024
   let room = Buffer.alloc(0)
   return (source, isDeflated) => {
-    if (!isDeflated || typeof source.source !== 'string') return readWhole(source)
+    if (!isDeflated || source.isGrowing || typeof source.source !== 'string') return readWhole(source)
     // A byte more than there should be tells that the file has grown.
     if (room.length <= source.bytes) room = Buffer.allocUnsafeSlow(Math.max(minRoomBytes, source.bytes + 1))
     return readInto(room, source)

@@ -179,6 +179,16 @@ t.test('where memory is scarce larger files are streamed, and come out the same'
   t.equal(seen[0], seen[1])
 })
 
+t.test('threads pack the first bytes of files that grow, too', { skip: noPython }, async t => {
+  const directory = t.testdir({ 'grown.log': 'line\n'.repeat(2000) })
+  const grown = await fileSource('', join(directory, 'grown.log'))
+  // More than a segment holds: one alone is packed without a thread.
+  const sources = Array.from({ length: 600 }, (_, i) => ({ ...grown, path: `${i}.log`, bytes: 500 + i, isGrowing: true }))
+  await zipTo(join(directory, 'x.zip'), sources)
+  const program = 'import zipfile,sys; z=zipfile.ZipFile(sys.argv[1]); print(z.testzip(), sum(i.file_size for i in z.infolist()))'
+  t.equal((await run('python3', ['-c', program, join(directory, 'x.zip')])).stdout, `None ${600 * 500 + 599 * 300}\n`)
+})
+
 t.test('files that vanish, change or are closed to us are refused by name', async t => {
   const directory = t.testdir({ a: 'x'.repeat(100), directory: {} })
   const small = await fileSource('a', join(directory, 'a'))
