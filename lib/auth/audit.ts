@@ -47,6 +47,7 @@ function entryOf(event: AuditEvent, id: string, nowMs: number): AuditEntry {
     action: event.action,
     actor: event.actor.name,
     ip: event.actor.ip,
+    claimedIp: event.actor.claimedIp ?? null,
     projectId: event.projectId ?? null,
     target: event.target ?? null,
     detail: event.detail ?? null,

@@ -204,6 +204,7 @@ function rowOf(id: string, { project, actor, message, archive, rollbackOf }: Dra
     fileCount: null,
     errorMessage: null,
     actorIp: actor.ip,
+    claimedIp: actor.claimedIp ?? null,
     steps: [stored],
     scripts: []
   }

@@ -6,7 +6,10 @@ export interface AuditEntry {
   action: string
   /** Who: `admin`, `project:<id>`, `global-deploy`, `local`, `anonymous`, `system`. */
   actor: string
+  /** The address that was seen: the right-most one that no trusted proxy wrote. */
   ip: string | null
+  /** The address that is claimed (the first of X-Forwarded-For); null where it is the same. */
+  claimedIp: string | null
   projectId: string | null
   /** What it was done to: an id, a setting's key. */
   target: string | null
@@ -28,7 +31,10 @@ export interface AuditEvent {
 export interface Actor {
   /** As in AuditEntry.actor. */
   name: string
+  /** Witnessed. */
   ip: string | null
+  /** Claimed, where it differs. */
+  claimedIp?: string | null
 }
 
-export const systemActor: Actor = { name: 'system', ip: null }
+export const systemActor: Actor = { name: 'system', ip: null, claimedIp: null }

@@ -49,7 +49,10 @@ export interface DeploymentRow {
   archiveSha256: string | null
   fileCount: number | null
   errorMessage: string | null
+  /** The address that was seen: the right-most one that no trusted proxy wrote. */
   actorIp: string | null
+  /** The address that the client, or a proxy, claims (the first of X-Forwarded-For); null where it is the same. */
+  claimedIp: string | null
   steps: DeploymentStep[]
   scripts: RanScript[]
 }

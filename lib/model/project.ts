@@ -16,6 +16,14 @@ export interface Project {
   postDeployAsync: boolean
   /** null: follow the setting `allow_client_scripts`. */
   allowClientScripts: boolean | null
+  /** Names, or `PREFIX_*`, of the client's variables that reach its scripts when client scripts are off. */
+  allowedEnv: string[]
+  /** The user whose rights scripts and file operations below the target have; null: svc's own. */
+  runAs: string | null
+  /** Octal, three or four digits; null: svc's own. */
+  umask: string | null
+  /** Limit of what svc keeps of the project (archives and outputs), in MB; null: no limit of its own. */
+  maxDiskMb: number | null
   env: string
   categoryId: string | null
   pm2AppName: string | null

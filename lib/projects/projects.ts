@@ -21,6 +21,10 @@ export interface ProjectFields {
   postDeployScript?: string | undefined
   postDeployAsync?: boolean | undefined
   allowClientScripts?: boolean | null | undefined
+  allowedEnv?: string[] | undefined
+  runAs?: string | null | undefined
+  umask?: string | null | undefined
+  maxDiskMb?: number | null | undefined
   env?: string | undefined
   categoryId?: string | null | undefined
   /** Empty: unbound (§2.1). */
@@ -149,6 +153,10 @@ function newProject(fields: NewProject, { id, token, at }: { id: string; token: 
     postDeployScript: fields.postDeployScript ?? '',
     postDeployAsync: fields.postDeployAsync ?? false,
     allowClientScripts: fields.allowClientScripts ?? null,
+    allowedEnv: fields.allowedEnv ?? [],
+    runAs: fields.runAs ?? null,
+    umask: fields.umask ?? null,
+    maxDiskMb: fields.maxDiskMb ?? null,
     env: fields.env || defaultEnv,
     categoryId: fields.categoryId ?? null,
     pm2AppName: fields.pm2AppName ?? null,

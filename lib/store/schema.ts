@@ -146,6 +146,16 @@ const migrations: Migration[] = [
         arch TEXT NOT NULL,
         PRIMARY KEY (date, instanceId)
       ) WITHOUT ROWID;`
+  },
+  {
+    what: 'rights and limits of a project; the address a client claims beside the one that was seen',
+    sql: `
+      ALTER TABLE projects ADD COLUMN allowedEnv TEXT NOT NULL DEFAULT '[]';
+      ALTER TABLE projects ADD COLUMN runAs TEXT;
+      ALTER TABLE projects ADD COLUMN umask TEXT;
+      ALTER TABLE projects ADD COLUMN maxDiskMb INTEGER;
+      ALTER TABLE deployments ADD COLUMN claimedIp TEXT;
+      ALTER TABLE audit ADD COLUMN claimedIp TEXT;`
   }
 ]
 

@@ -101,6 +101,10 @@ function readProject(record: FieldReader, now: string): Project {
     postDeployScript: record.text('postDeployScript', { fallback: '' }),
     postDeployAsync: record.flag('postDeployAsync', false),
     allowClientScripts: record.nullableFlag('allowClientScripts'),
+    allowedEnv: [...new Set(record.texts('allowedEnv'))],
+    runAs: record.nullableText('runAs'),
+    umask: record.nullableText('umask'),
+    maxDiskMb: record.nullableInteger('maxDiskMb'),
     env: record.text('env', { fallback: '' }) || defaultEnv,
     categoryId: record.nullableText('categoryId'),
     pm2AppName: record.nullableText('pm2AppName') || null,
@@ -148,6 +152,7 @@ function readDeployment(record: FieldReader): GivenDeployment {
     fileCount: record.nullableInteger('fileCount'),
     errorMessage: record.nullableText('errorMessage'),
     actorIp: record.nullableText('actorIp'),
+    claimedIp: record.nullableText('claimedIp'),
     steps: record.list('steps', readStep),
     scripts: record.list('scripts', readScript)
   }

@@ -35,13 +35,14 @@ async function furnish(): Promise<void> {
     for (let i = 0; i < projects; i++) {
       const project: Project = {
         id: `proj_${i}`, name: `Project ${i}`, description: '', deployPath: join(stage, 'sites', String(i)), token: `token-${i}`,
-        preDeployScript: '', postDeployScript: '', postDeployAsync: false, allowClientScripts: null, env: 'production',
+        preDeployScript: '', postDeployScript: '', postDeployAsync: false, allowClientScripts: null,
+        allowedEnv: [], runAs: null, umask: null, maxDiskMb: null, env: 'production',
         categoryId: null, pm2AppName: null, pinned: false, tagIds: [], status: 'success', lastDeployAt: at, createdAt: at, updatedAt: at
       }
       const row: DeploymentRow = {
         id: `dep_${i}`, projectId: project.id, projectName: project.name, status: 'success', triggerSource: 'cli', startTime: at,
         endTime: at, duration: '1s', rollbackOf: null, message: null, env: 'production', hasArtifact: true, archiveBytes,
-        archiveSha256: null, fileCount: 1, errorMessage: null, actorIp: null, steps: [], scripts: []
+        archiveSha256: null, fileCount: 1, errorMessage: null, actorIp: null, claimedIp: null, steps: [], scripts: []
       }
       insertProject(tx, project)
       insertDeployment(tx, row)

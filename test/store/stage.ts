@@ -28,6 +28,10 @@ export function aProject(fields: Partial<Project> = {}): Project {
     postDeployScript: '',
     postDeployAsync: false,
     allowClientScripts: null,
+    allowedEnv: [],
+    runAs: null,
+    umask: null,
+    maxDiskMb: null,
     env: 'production',
     categoryId: null,
     pm2AppName: null,
@@ -60,6 +64,7 @@ export function aDeployment(fields: Partial<DeploymentRow> = {}): DeploymentRow 
     fileCount: null,
     errorMessage: null,
     actorIp: '127.0.0.1',
+    claimedIp: null,
     steps: [{ name: 'store', status: 'success', startedAt: at, endedAt: at }],
     scripts: [{ step: 'preDeploy', source: 'client', script: 'echo hello', async: false }],
     ...fields

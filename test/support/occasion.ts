@@ -30,6 +30,7 @@ const deployment: DeploymentRow = {
   fileCount: 1,
   errorMessage: null,
   actorIp: null,
+  claimedIp: null,
   steps: [],
   scripts: []
 }

@@ -4,7 +4,14 @@ import { loadSqlite } from '../../lib/store/sqlite.js'
 
 /** Makes a svc.db one of the schema before the last: what the last step brought is taken away. */
 export async function olderDatabase(path: string): Promise<void> {
-  await change(path, `DROP TABLE telemetryReports; PRAGMA user_version = ${schemaVersion - 1}`)
+  await change(path, `
+    ALTER TABLE projects DROP COLUMN allowedEnv;
+    ALTER TABLE projects DROP COLUMN runAs;
+    ALTER TABLE projects DROP COLUMN umask;
+    ALTER TABLE projects DROP COLUMN maxDiskMb;
+    ALTER TABLE deployments DROP COLUMN claimedIp;
+    ALTER TABLE audit DROP COLUMN claimedIp;
+    PRAGMA user_version = ${schemaVersion - 1}`)
 }
 
 /** Makes a svc.db one of a schema that is not known yet. */

@@ -9,6 +9,7 @@ const columns = columnsOf<AuditEntry>('audit', {
   action: 'plain',
   actor: 'plain',
   ip: 'plain',
+  claimedIp: 'plain',
   projectId: 'plain',
   target: 'plain',
   detail: 'plain',

@@ -21,6 +21,7 @@ const columns = columnsOf<DeploymentRow>('deployments', {
   fileCount: 'plain',
   errorMessage: 'plain',
   actorIp: 'plain',
+  claimedIp: 'plain',
   steps: 'json',
   scripts: 'json'
 })

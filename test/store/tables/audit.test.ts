@@ -7,7 +7,7 @@ function anEntry(n: number): AuditEntry {
   const projectId = n % 3 === 0 ? null : `proj_${n % 3}`
   const action = n % 2 === 0 ? 'project.create' : 'auth.login'
   // Later entries with earlier times: the order is that of arrival.
-  return { id: `aud_${n}`, at: `2026-01-0${9 - n}`, action, actor: 'admin', ip: null, projectId, target: 'x', detail: null, ok: n % 2 === 0 }
+  return { id: `aud_${n}`, at: `2026-01-0${9 - n}`, action, actor: 'admin', ip: null, claimedIp: null, projectId, target: 'x', detail: null, ok: n % 2 === 0 }
 }
 
 const entries = [1, 2, 3, 4, 5, 6].map(anEntry)
