@@ -124,7 +124,8 @@ const testedElsewhere: Array<[path: RegExp, reason: string]> = [
   [/^logs\/(text|contents)\.ts$/, 'window.test.ts'],
   [/^logs\/(viewer|sources|inflated)\.ts$/, 'api/log-sources.test.ts: over a socket'],
   [/^store\/tables\/log-sources\.ts$/, 'api/log-sources.test.ts: over a socket'],
-  [/^deploy\/(extract-worker|stage-entries)\.ts$/, 'the threads of one extraction: test/deploy/extract']
+  [/^deploy\/(extract-worker|stage-entries)\.ts$/, 'the threads of one extraction: test/deploy/extract'],
+  [/^proc\/helper-process\.ts$/, 'the inside of a helper process: test/proc/helper']
 ]
 
 t.test('every source of lib has a test of its name', async t => {
