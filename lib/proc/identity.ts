@@ -65,17 +65,17 @@ function parseEntry(line: string): Identity | null {
   return { name, uid: Number(uid), gid: Number(gid), home: home || '/', shell: shell || '/bin/sh' }
 }
 
+/** Changes the directory with the new rights, for a path may lead where only svc may go. */
+const enter = 'cd -- "$0" || exit 126; [ -z "$1" ] || umask "$1"; shift; exec "$@"'
+
 /**
- * A command as it is run with other rights: user, group and supplementary groups of the identity, no capability, and no
- * way to gain rights again by a set-user-ID program (no_new_privs). `setpriv` is part of util-linux.
+ * A command as it is run with other rights, in `directory`: user, group and supplementary groups of the identity, no
+ * capability, and no way to gain rights by a set-user-ID program (no_new_privs). `setpriv` is part of util-linux.
  */
-export function withRights(command: readonly string[], { identity, umask }: Rights): string[] {
+export function withRights(command: readonly string[], { identity, umask }: Rights, directory: string): string[] {
   const { name, gid } = identity
-  const drop = [
-    'setpriv', `--reuid=${name}`, `--regid=${gid}`, '--init-groups', '--inh-caps=-all', '--bounding-set=-all', '--no-new-privs', '--'
-  ]
-  if (umask === null) return [...drop, ...command]
-  return [...drop, 'sh', '-c', 'umask "$0" && exec "$@"', formatUmask(umask), ...command]
+  const drop = ['setpriv', `--reuid=${name}`, `--regid=${gid}`, '--init-groups', '--inh-caps=-all', '--no-new-privs', '--']
+  return [...drop, 'sh', '-c', enter, directory, umask === null ? '' : formatUmask(umask), ...command]
 }
 
 /** The variables that tell a program whose rights it has; login(1) sets the same. */

@@ -20,6 +20,7 @@ import { readFile, readdir, stat } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { createLineSplitter } from '../base/lines.js'
+import { withRights, type Rights } from './identity.js'
 
 export type EndReason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'spawn_failed'
 
@@ -36,6 +37,8 @@ export interface RunOptions {
   /** The program and its arguments: see scriptCommand. */
   command: readonly string[]
   cwd: string
+  /** Whose rights it has, from before it enters `cwd`; absent: those of svc. */
+  rights?: Rights | undefined
   /** The whole environment; nothing is inherited. */
   env: Readonly<Record<string, string | undefined>>
   /** Called once the child runs: from then on it can only end. */
@@ -90,10 +93,11 @@ export async function runProcess(options: RunOptions): Promise<Ended> {
   return supervise(started, options)
 }
 
-async function start({ command: [program = '', ...words], cwd, env, stderr }: RunOptions): Promise<ChildProcess | string> {
+async function start({ command, rights, cwd, env, stderr }: RunOptions): Promise<ChildProcess | string> {
+  const [program = '', ...words] = rights === undefined ? command : withRights(command, rights, cwd)
   try {
     const child = spawn(program, words, {
-      cwd,
+      cwd: rights === undefined ? cwd : '/',
       env,
       detached: !isWindows,
       windowsHide: true,

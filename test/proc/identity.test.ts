@@ -1,5 +1,5 @@
 import t from 'tap'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { findIdentity, maySwitchUser, parseUmask, variablesOf, withRights } from '../../lib/proc/identity.js'
 
 const isRoot = maySwitchUser()
@@ -28,13 +28,15 @@ t.test('what cannot be a user of a project is refused, with the reason', asRoot,
 t.test('a command gets the rights of the user, and cannot gain others', asRoot, async t => {
   const identity = await findIdentity('nobody')
   const facts = (umask: number | null): string[] => {
-    const [program = '', ...words] = withRights(['sh', '-c', 'id -u; id -g; id -G; umask; grep -E "NoNewPrivs|Cap(Eff|Bnd)" /proc/self/status'], { identity, umask })
+    const [program = '', ...words] = withRights(['sh', '-c', 'id -u; id -g; id -G; umask; grep -E "NoNewPrivs|CapEff" /proc/self/status; pwd; echo "$1"', 'sh', 'a "word"'], { identity, umask }, '/usr')
     return execFileSync(program, words, { encoding: 'utf8' }).trimEnd().split('\n')
   }
   t.strictSame(facts(0o027), [
-    '65534', '65534', '65534', '0027', 'CapEff:\t0000000000000000', 'CapBnd:\t0000000000000000', 'NoNewPrivs:\t1'
+    '65534', '65534', '65534', '0027', 'CapEff:\t0000000000000000', 'NoNewPrivs:\t1', '/usr', 'a "word"'
   ])
   t.equal(facts(null)[3], process.umask().toString(8).padStart(4, '0'), 'without a umask it stays')
+  const [program = '', ...words] = withRights(['pwd'], { identity, umask: null }, '/root')
+  t.match(spawnSync(program, words, { encoding: 'utf8' }), { status: 126, stdout: '' }, 'a directory is entered with the rights of the user')
   t.match(variablesOf(identity), { USER: 'nobody', LOGNAME: 'nobody', HOME: '/nonexistent' })
 })
 

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { readFile, writeFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { findIdentity, maySwitchUser } from '../../lib/proc/identity.js'
 import { runProcess, scriptCommand, type Ended, type RunOptions } from '../../lib/proc/run.js'
 
 const posix = process.platform === 'win32' ? 'the scripts of these tests are written for sh' : false
@@ -257,4 +258,25 @@ t.test('a program that waits for nobody lets this one exit', { skip: posix }, as
   const { ended, lines } = await run('', { command: [process.execPath, program] })
   t.doesNotThrow(() => process.kill(Number(lines[0]), 'SIGKILL'), 'its end was not waited for')
   t.equal(ended.exitCode, 0)
+})
+
+const asRoot = maySwitchUser() ? {} : { skip: 'only root on Linux may take on the rights of another user' }
+
+t.test('a script with the rights of another user', asRoot, async t => {
+  const rights = { identity: await findIdentity('nobody'), umask: 0o077 }
+  const facts = await run('id -u; umask; pwd; ls /proc/self/fd', { rights, cwd: '/usr' })
+  t.strictSame(facts.ended, { reason: 'exit', exitCode: 0, signal: null })
+  t.strictSame(facts.lines.slice(0, 3), ['65534', '0077', '/usr'])
+  t.strictSame(facts.lines.slice(3), (await run('ls /proc/self/fd')).lines, 'it holds no more files than any script')
+
+  const closed = await run('echo ran', { rights, cwd: '/root' })
+  t.match(closed.ended, { reason: 'exit', exitCode: 126 })
+  t.notOk(closed.lines.includes('ran'), 'it does not run where the user may not go')
+
+  const signals = await run(`kill -0 ${process.pid}`, { rights, cwd: '/' })
+  t.match(signals.ended, { exitCode: 1 }, 'it cannot signal svc')
+
+  const aborter = new AbortController()
+  const sleeping = run('sleep 60 & echo begun; wait', { rights, cwd: '/', signal: aborter.signal, onLine: () => aborter.abort() })
+  t.match((await sleeping).ended, { reason: 'cancelled' }, 'svc stops it, with all that it started')
 })
