@@ -6,6 +6,8 @@ import { dirname } from 'node:path'
 
 export interface UnitOptions {
   user: string
+  /** As root, so that each project can have a user of its own (field `runAs`). */
+  isMultiUser: boolean
   /** The data directory, absolute. */
   home: string
   /** Program and arguments, absolute. */
@@ -20,6 +22,11 @@ export interface UnitOptions {
 }
 
 const highestPrivilegedPort = 1023
+/**
+ * What a server needs of root's rights to run projects as their users: to become them, to end their scripts, to open for
+ * the panel what they have opened, and to follow log files that only they may read.
+ */
+const multiUserCapabilities = ['CAP_SETUID', 'CAP_SETGID', 'CAP_KILL', 'CAP_SYS_PTRACE', 'CAP_DAC_READ_SEARCH']
 /** A script may run for half an hour by default (`script_timeout`), and its deployment is let finish. */
 const stopSeconds = 1860
 
@@ -27,8 +34,10 @@ const stopSeconds = 1860
 export function renderUnit(options: UnitOptions): string {
   const { user, home, command } = options
   const isPrivileged = options.port > 0 && options.port <= highestPrivilegedPort
-  const capability = isPrivileged ? 'CAP_NET_BIND_SERVICE' : ''
-  const ambient = isPrivileged ? `# For port ${options.port}, which only root may have otherwise.\nAmbientCapabilities=${capability}\n` : ''
+  const bindsPort = isPrivileged ? ['CAP_NET_BIND_SERVICE'] : []
+  const ambient = isPrivileged && !options.isMultiUser
+    ? `# For port ${options.port}, which only root may have otherwise.\nAmbientCapabilities=${bindsPort.join()}\n` : ''
+  const capabilities = [...(options.isMultiUser ? multiUserCapabilities : []), ...bindsPort]
   return `# Written by "svc systemd". After a change: systemctl daemon-reload && systemctl restart svc
 [Unit]
 Description=svc, a deployment service
@@ -39,8 +48,7 @@ After=network-online.target
 # It is "active" when everything is answered. svc tells by systemd-notify, another process than the server, thus "all".
 Type=notify
 NotifyAccess=all
-User=${specifiers(user)}
-Group=${specifiers(user)}
+${owner(options)}
 ExecStart=${commandLine(command)}
 ExecReload=/bin/kill -HUP $MAINPID
 # .env.local with ADMIN_TOKEN=... may lie here. SVC_PUBLIC_URL is another variable that may be set.
@@ -69,7 +77,7 @@ PrivateTmp=yes
 PrivateDevices=yes
 # No sudo in a script. To restart another unit from one, let polkit permit it to ${user}.
 NoNewPrivileges=yes
-${ambient}CapabilityBoundingSet=${capability}
+${ambient}CapabilityBoundingSet=${capabilities.join(' ')}
 # AF_NETLINK: the list of the machine's addresses.
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
 # Not MemoryDenyWriteExecute: Node compiles JavaScript into memory that it then executes, and would not start.
@@ -89,6 +97,13 @@ RestrictSUIDSGID=yes
 [Install]
 WantedBy=multi-user.target
 `
+}
+
+function owner({ user, isMultiUser }: UnitOptions): string {
+  if (!isMultiUser) return `User=${specifiers(user)}\nGroup=${specifiers(user)}`
+  return `# As root, with few of its rights (CapabilityBoundingSet): each project names its own user in the field runAs. Scripts
+# and all work on files of such a project have that user's rights. A project without runAs has those of this unit.
+User=root`
 }
 
 /** Directories that systemd makes, and gives to the user. */
@@ -114,14 +129,16 @@ function protectHome({ command, home, paths, reads }: UnitOptions): string {
   return `# Not "yes", which hides /home, /root and /run/user: ${specifiers(needed)} is there.\nProtectHome=read-only`
 }
 
-function writable({ home, paths, socket }: UnitOptions): string {
+function writable({ home, paths, socket, isMultiUser }: UnitOptions): string {
   const others = [
     ...(below('/var/lib', home) === null ? [home] : []),
     ...(socket !== undefined && below('/run', dirname(socket)) === null ? [dirname(socket)] : [])
   ]
   const all = [...others, ...paths]
   return [
-    '# One for each deployPath, or for a directory above it. It must be there, and belong to the user.',
+    isMultiUser
+      ? '# One for each deployPath, or for a directory above it. Each deployPath must be there, and belong to the user of its project.'
+      : '# One for each deployPath, or for a directory above it. It must be there, and belong to the user.',
     ...(paths.length === 0 ? ['#ReadWritePaths=/srv/www'] : []),
     ...all.map(path => `ReadWritePaths=${word(path)}`)
   ].join('\n')

@@ -6,7 +6,7 @@ import t from 'tap'
 import { renderUnit, type UnitOptions } from '../../lib/cli/unit.js'
 
 const usual: UnitOptions = {
-  user: 'svc', home: '/var/lib/svc', command: ['/bin/sh', '/opt/svc/bin/svc.js', 'serve'], paths: ['/srv/www'], reads: [],
+  user: 'svc', isMultiUser: false, home: '/var/lib/svc', command: ['/bin/sh', '/opt/svc/bin/svc.js', 'serve'], paths: ['/srv/www'], reads: [],
   port: 5431, socket: undefined
 }
 
@@ -40,6 +40,14 @@ const cases: Array<[what: string, change: Partial<UnitOptions>, expected: Record
   ['a deployPath below /home', { paths: ['/srv/www', '/home/ann/www'] }, { ProtectHome: ['read-only'] }],
   ['Node below /root', { command: ['/root/.nvm/node'] }, { ProtectHome: ['read-only'] }],
   ['a certificate below /home', { reads: ['/home/ann/cert.pem'] }, { ProtectHome: ['read-only'] }],
+  ['projects of several users', { user: 'root', isMultiUser: true }, {
+    User: ['root'], Group: undefined, NoNewPrivileges: ['yes'],
+    CapabilityBoundingSet: ['CAP_SETUID CAP_SETGID CAP_KILL CAP_SYS_PTRACE CAP_DAC_READ_SEARCH']
+  }],
+  ['projects of several users, and a port for root', { user: 'root', isMultiUser: true, port: 80 }, {
+    AmbientCapabilities: undefined,
+    CapabilityBoundingSet: ['CAP_SETUID CAP_SETGID CAP_KILL CAP_SYS_PTRACE CAP_DAC_READ_SEARCH CAP_NET_BIND_SERVICE']
+  }],
   ['what only begins like that', { paths: ['/homestead'] }, { ProtectHome: ['yes'] }],
   ['a socket below /run', { socket: '/run/svc/http.sock' }, { RuntimeDirectory: ['svc'], ReadWritePaths: ['/srv/www'] }],
   ['a socket elsewhere', { socket: '/srv/sockets/http.sock' }, { RuntimeDirectory: undefined, ReadWritePaths: ['/srv/sockets', '/srv/www'] }]

@@ -8,6 +8,7 @@ import { command as serve } from './serve.js'
 
 const program = fileURLToPath(new URL('../../../../bin/svc.js', import.meta.url))
 const defaultPort = 5431 // §1
+const defaultUser = 'svc'
 
 /** What is not the unit's: systemd supervises, and is told when the server is ready. */
 const { pm2: _, runtime: __, 'ready-file': ___, ...passedOn } = serve.options as Record<string, OptionRow>
@@ -15,7 +16,8 @@ const { pm2: _, runtime: __, 'ready-file': ___, ...passedOn } = serve.options as
 export const command = defineCommand({
   operands: {},
   options: {
-    user: { type: 'text', value: 'name', default: 'svc', help: 'whom the server, and the scripts of deployments, run as' },
+    user: { type: 'text', value: 'name', default: defaultUser, help: 'whom the server, and the scripts of deployments, run as' },
+    'multi-user': { type: 'switch', help: 'run as root with few of its rights, so that each project can have a user of its own (runAs)' },
     home: { type: 'text', value: 'dir', default: '/var/lib/svc', help: 'the data directory' },
     path: { type: 'text', value: 'dir', repeatable: true, help: 'where deployments go: this directory can be written' },
     ...passedOn
@@ -26,11 +28,16 @@ export const command = defineCommand({
     '--path each deployPath, or a directory above it; what may be changed by hand, the unit says where it stands.',
   examples: [
     ['systemd --path /srv/www', 'for deployments below /srv/www, at 127.0.0.1:5431'],
+    ['systemd --multi-user --path /srv', 'for projects of several users'],
     ['systemd --user deploy --home /var/lib/deploy --host :: --port 443', 'another user, and a port for root']
   ],
   async run({ options }, { cwd, output }: Context) {
     const values = options as Record<string, unknown>
-    const user = values['user'] as string
+    const isMultiUser = values['multi-user'] === true
+    if (isMultiUser && values['user'] !== defaultUser) {
+      throw usage('--user', '--user cannot be given with --multi-user: the server runs as root then')
+    }
+    const user = isMultiUser ? 'root' : values['user'] as string
     if (!/^[a-z_][a-z0-9_-]{0,30}$/i.test(user)) throw usage('--user', `--user cannot be "${user}": it is the name of a user`)
     const serveValues = absoluteFiles(values, cwd)
     const home = directory('--home', values['home'] as string, cwd)
@@ -39,6 +46,7 @@ export const command = defineCommand({
     const node = process.execPath
     const unit = renderUnit({
       user,
+      isMultiUser,
       home,
       command: [node, program, 'serve', ...wordsOf(passedOn, serveValues)],
       paths,
@@ -47,8 +55,8 @@ export const command = defineCommand({
       socket
     })
     await output.write(unit)
-    for (const line of advice({ user, home, paths })) output.note(line)
-    for (const line of warnings({ user, home, paths })) output.warn(line)
+    for (const line of advice({ user, isMultiUser, home, paths })) output.note(line)
+    for (const line of warnings({ user, isMultiUser, home, paths })) output.warn(line)
     return exitCodes.success
   }
 })
@@ -76,29 +84,35 @@ function directory(flag: string, path: string, cwd: string): string {
 
 interface Installed {
   user: string
+  isMultiUser: boolean
   home: string
   paths: readonly string[]
 }
 
-function advice({ user, home, paths }: Installed): string[] {
-  const missing = [...(home.startsWith('/var/lib/') ? [] : [home]), ...paths].filter(path => !existsSync(path))
+function advice({ user, isMultiUser, home, paths }: Installed): string[] {
+  const isMissing = (path: string): boolean => !existsSync(path)
+  const missing = [...(home.startsWith('/var/lib/') ? [] : [home]), ...(isMultiUser ? [] : paths)].filter(isMissing)
   return [
     'To install it, as root:',
-    `  useradd --system --home-dir "${home}" --shell /usr/sbin/nologin ${user}`,
+    ...(isMultiUser ? [] : [`  useradd --system --home-dir "${home}" --shell /usr/sbin/nologin ${user}`]),
     ...missing.map(path => `  install -d -o ${user} -g ${user} "${path}"`),
+    ...(isMultiUser ? paths.filter(isMissing).map(path => `  install -d "${path}"`) : []),
     '  svc systemd … > /etc/systemd/system/svc.service',
     '  systemctl enable --now svc',
+    ...(isMultiUser ? ['For each project, a user and a directory; the project names the user in its field runAs:',
+      '  useradd --system --shell /usr/sbin/nologin <user>',
+      `  install -d -o <user> -g <user> "${paths[0] ?? '/srv'}/<project>"`] : []),
     `Then: systemctl status svc. The admin token is in ${home}/config.json; "journalctl -u svc" is the log.`
   ]
 }
 
 /** What lies where the service cannot see it, or its user may have no way to. */
-function warnings({ user, home, paths }: Installed): string[] {
+function warnings({ user, isMultiUser, home, paths }: Installed): string[] {
   const programs = [process.execPath, program]
   const hidden = [...programs, home, ...paths].filter(path => /^\/(var\/)?tmp(\/|$)/.test(path))
   const closed = programs.filter(path => /^\/(root|home)\//.test(path))
   return [
     ...hidden.map(path => `${path} cannot be seen by the service, which has a /tmp of its own (PrivateTmp): choose another place`),
-    ...closed.map(path => `${path} is where "${user}" may have no way to: give Node and svc a place like /usr/local or /opt`)
+    ...(isMultiUser ? [] : closed).map(path => `${path} is where "${user}" may have no way to: give Node and svc a place like /usr/local or /opt`)
   ]
 }

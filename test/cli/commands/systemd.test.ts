@@ -21,6 +21,15 @@ t.test('the unit goes to standard output alone, how to install it to the other',
   t.match(stderr, /^To install it, as root:\n  useradd --system --home-dir "\/var\/lib\/svc" .* deploy\n  install -d -o deploy -g deploy "\/srv\/nowhere\/www"\n  svc systemd .*\n  systemctl enable --now svc\n/)
 })
 
+t.test('a unit for projects of several users runs as root, and says how each project gets its user', async t => {
+  const cwd = t.testdir({})
+  const { code, stdout, stderr } = await svc(['systemd', '--multi-user', '--path', '/srv/nowhere/www'], { cwd })
+  t.equal(code, 0)
+  t.equal(valueOf(stdout, 'User'), 'root')
+  t.match(stderr, /\n  useradd --system --shell \/usr\/sbin\/nologin <user>\n  install -d -o <user> -g <user> "\/srv\/nowhere\/www\/<project>"\n/)
+  t.match(await svc(['systemd', '--multi-user', '--user', 'deploy'], { cwd }), { code: 2, stdout: '', stderr: /--user cannot be given with --multi-user/ })
+})
+
 t.test('relative paths are those of this directory', async t => {
   const cwd = t.testdir({})
   const { stdout } = await svc(['systemd', '--path', 'www', '--home', './data'], { cwd })
