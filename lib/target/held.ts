@@ -12,9 +12,11 @@
  * Without /proc (macOS, Windows) directories are named by their paths. Targets in which another user could rename are
  * then refused (`refuseRenamable`); Windows has no owners that Node could ask for, and the start says so.
  */
-import { constants, readlinkSync, type Stats } from 'node:fs'
+import { constants, open, readlinkSync, type Stats } from 'node:fs'
+import { readlink } from 'node:fs/promises'
+import { promisify } from 'node:util'
 import { Refusal } from '../base/refusal.js'
-import type { Disk } from './disk.js'
+import { disk, type Disk } from './disk.js'
 
 /** A directory that is held until `close`. */
 export interface HeldDirectory {
@@ -64,7 +66,31 @@ export function holdChild(disk: Disk, parent: HeldDirectory, name: string): Held
 }
 
 function hold(disk: Disk, place: string): HeldDirectory {
-  const fd = disk.openSync(place, holdFlags)
+  return own(disk, disk.openSync(place, holdFlags))
+}
+
+/** Holds the directory at a path, off the event loop. Links on the way to it are followed: look where it lies. */
+export async function holdAsync(path: string): Promise<HeldDirectory> {
+  return own(disk, await promisify(open)(path, O_PATH | O_DIRECTORY))
+}
+
+/**
+ * Where an opened file or directory lies, without links; null where the system does not say (macOS, Windows). It says
+ * so of the file itself, so a directory on the way that has become a link since does not matter.
+ */
+export async function placeOf(fd: number): Promise<string | null> {
+  return ownFds === null ? null : readlink(`${ownFds}/${fd}`)
+}
+
+/** Opens whatever is at a path without any effect on it, links followed, to ask where and what it is. */
+export const lookOnlyFlags = ownFds === null ? constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) : O_PATH
+
+/** How to name an opened directory in calls. */
+export function heldPath(fd: number, path: string): string {
+  return ownFds === null ? path : `${ownFds}/${fd}`
+}
+
+function own(disk: Disk, fd: number): HeldDirectory {
   let isOpen = true
   return {
     path: `${ownFds}/${fd}`,

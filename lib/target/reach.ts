@@ -5,11 +5,12 @@
  * there, may only lead to a directory of that same user. Otherwise the owner of a directory above a target could make
  * svc deploy to any place, with the rights of svc.
  */
-import { dirname } from 'node:path'
+import { readlink } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
 import { Refusal } from '../base/refusal.js'
-import type { Disk } from './disk.js'
+import { disk, type Disk } from './disk.js'
 import {
-  canHoldDirectories, holdChild, holdFileSystemRoot, isAnothers, namedByPath, refuseRenamable, statHeld,
+  canHoldDirectories, holdAsync, holdChild, holdFileSystemRoot, isAnothers, namedByPath, refuseRenamable, statHeld,
   type HeldDirectory
 } from './held.js'
 
@@ -39,6 +40,19 @@ const maxLinks = 40
 export function holdTarget(disk: Disk, deployPath: string, options: ReachOptions = {}): HeldTarget {
   const { make = false, canHold = canHoldDirectories } = options
   return canHold ? walk(disk, deployPath, make) : findByPath(disk, deployPath, make)
+}
+
+/**
+ * Holds the target like `holdTarget`, without blocking the event loop unless links are on the way: a directory that
+ * proves to lie at the very path that was asked for was reached through no link.
+ */
+export async function holdTargetAsync(deployPath: string): Promise<HeldTarget> {
+  if (!canHoldDirectories) return holdTarget(disk, deployPath)
+  const held = await holdAsync(deployPath)
+  const real = await readlink(held.path)
+  if (real === resolve(deployPath)) return { ...held, real }
+  held.close()
+  return holdTarget(disk, deployPath)
 }
 
 function walk(disk: Disk, deployPath: string, make: boolean): HeldTarget {
