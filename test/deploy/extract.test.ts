@@ -153,7 +153,7 @@ t.test('recovery goes on past a target that is gone, and past a journal it canno
   const { deployments } = extractionStage(t.testdir())
   writeFileSync(join(deployments, 'dep_a.undo'), 'svc-undo 1\ntarget /nowhere/at/all\nready 0 0\n')
   writeFileSync(join(deployments, 'dep_b.undo'), 'svc-un')
-  t.strictSame(await recoverTargets({ home: { deployments } }), [])
+  t.strictSame(await recoverTargets(createExtractThreads(), { home: { deployments } }), [])
   t.strictSame(readdirSync(deployments), [])
 })
 

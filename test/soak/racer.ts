@@ -171,7 +171,7 @@ async function race(stage: Stage, random: Random, counts: Counts): Promise<strin
     setTimeout(() => child.kill('SIGKILL'), 150 + random.below(250))
     await exit
     const problems: unknown[] = []
-    await recoverTargets({ home: { deployments }, threads, onProblem: (_id, error) => problems.push(error) } as Parameters<typeof recoverTargets>[0])
+    await recoverTargets(threads, { home: { deployments }, onProblem: (_id, error) => problems.push(error) })
     if (problems.length > 0) throw problems[0]
   }
 
