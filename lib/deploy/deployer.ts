@@ -227,7 +227,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     prune,
     staleFiles: () => findStaleFiles(needs.home, { nowMs: machineTimeOf(needs.clock), isLive: id => live.find(id) !== undefined }),
     restore,
-    recover: () => recover({ ...needs, files }),
+    recover: () => recover({ ...needs, files, threads }),
     stop
   }
 }

@@ -1,7 +1,8 @@
-/* A thread that extracts one archive after the other; extract-threads.ts starts it. Nothing stays from job to job. */
+/* A thread that does one job after the other; extract-threads.ts starts it. Nothing stays from job to job. */
 import { parentPort, type MessagePort } from 'node:worker_threads'
 import { packError } from '../base/packed-error.js'
 import { disk } from '../target/disk.js'
+import { recover } from '../target/undo.js'
 import type { Answer, Task } from './extract-threads.js'
 import { runExtraction } from './extraction.js'
 
@@ -12,7 +13,8 @@ async function work({ job, stop }: Task): Promise<Answer> {
     if (Atomics.load(stop, 0) !== 0) throw new Error('The extraction was given up')
   }
   try {
-    return { kind: 'extracted', extracted: await runExtraction(job, disk, check) }
+    if (job.kind === 'recover') return { kind: 'recovered', recovery: recover(disk, job.journalPath) }
+    return { kind: 'extracted', extracted: await runExtraction(job.extraction, disk, check) }
   } catch (error) {
     return { kind: 'failed', error: packError(error) }
   }

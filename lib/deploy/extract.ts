@@ -1,17 +1,17 @@
 /*
  * Archive → target, all or nothing, off the event loop.
  *
- * The work is done by a thread (extract-threads.ts). This side only supervises: it passes an abort on, and when the
- * thread dies without an answer it puts the target back itself.
+ * The work is done by a thread (extract-threads.ts). This side only supervises: it passes an abort on, and if the thread
+ * ends without an answer it has another one put the target back.
  */
 import { existsSync } from 'node:fs'
+import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ArchiveLimits } from '../archive/read.js'
 import { unpackError } from '../base/packed-error.js'
 import { Refusal } from '../base/refusal.js'
-import { disk } from '../target/disk.js'
-import { listJournals, recover, targetOf } from '../target/undo.js'
-import type { ExtractThreads } from './extract-threads.js'
+import { listJournals, targetOf, type Recovery } from '../target/undo.js'
+import type { Executor } from './extract-threads.js'
 import type { Extracted, ExtractionJob } from './extraction.js'
 
 /** The part of the data directory that extraction needs. */
@@ -43,30 +43,46 @@ export function extractionLimits(settings: { number(key: 'max_extracted_size'): 
  * was. Refuses what archive/read.ts, names.ts, links.ts, entry-data.ts and target/plan.ts refuse, and
  * (`unavailable`) no_space, not_permitted; an abort rejects with the signal's reason.
  */
-export async function extractArchive(threads: ExtractThreads, options: ExtractOptions): Promise<Extracted> {
+export async function extractArchive(threads: Executor, options: ExtractOptions): Promise<Extracted> {
   const { archivePath, target, deployId, home, limits, signal } = options
   signal.throwIfAborted()
-  finishEarlier(home, target)
-  const job: ExtractionJob = {
+  await finishEarlier(threads, options)
+  const extraction: ExtractionJob = {
     archivePath, target, deployId, deployments: home.deployments, umask: process.umask(), limits
   }
-  const answer = await threads.run(job, signal)
-  if (answer?.kind === 'extracted') return answer.extracted
-  if (answer === null) putBack(home, deployId)
+  const outcome = await threads.run({ kind: 'extract', extraction }, signal)
+  if (outcome.kind === 'extracted') return outcome.extracted
+  const journalPath = join(home.deployments, `${deployId}.undo`)
+  if (outcome.kind === 'died' && existsSync(journalPath)) await putBack(threads, journalPath, AbortSignal.timeout(putBackMs))
   if (signal.aborted) throw signal.reason
-  throw answer === null ? new Error('The thread that extracted the archive died') : explain(unpackError(answer.error))
+  if (outcome.kind === 'failed') throw explain(unpackError(outcome.error))
+  throw new Error('The thread that extracted the archive died')
 }
 
-function putBack(home: ExtractionHome, deployId: string): void {
-  const path = join(home.deployments, `${deployId}.undo`)
-  if (existsSync(path)) recover(disk, path)
+/** After this long, putting back is left to the next deployment or start. */
+const putBackMs = 30_000
+
+async function putBack(threads: Executor, journalPath: string, signal: AbortSignal): Promise<Recovery> {
+  const outcome = await threads.run({ kind: 'recover', journalPath }, signal)
+  if (outcome.kind === 'recovered') return outcome.recovery
+  if (outcome.kind === 'failed') throw unpackError(outcome.error)
+  throw new Error('The target is not put back yet: a call to its file system did not return. The next deployment, or start, tries again')
 }
 
-/** An extraction into the same target that could not be put back at the time must be first. */
-function finishEarlier(home: ExtractionHome, target: string): void {
-  for (const { path } of listJournals(home.deployments)) {
-    const real = disk.lstatSync(target, { throwIfNoEntry: false }) === undefined ? target : disk.realpathSync(target)
-    if (targetOf(path) === real) recover(disk, path)
+/** An earlier extraction into the same target that could not be put back at the time must be first. */
+async function finishEarlier(threads: Executor, { home, target, signal }: ExtractOptions): Promise<void> {
+  const journals = listJournals(home.deployments)
+  if (journals.length === 0) return
+  const real = await realpath(target).catch(() => target)
+  for (const { deployId, path } of journals) {
+    if (targetOf(path) !== real) continue
+    if (threads.isStuck(deployId)) {
+      throw new Refusal('unavailable', 'target_stuck',
+        `Nothing was changed: an earlier extraction (${deployId}) still waits for the file system of the target. ` +
+        'Check the file system; if it is back, restart svc')
+    }
+    await putBack(threads, path, signal)
+    signal.throwIfAborted()
   }
 }
 
@@ -86,20 +102,28 @@ function explain(error: Error): Error {
   return new Refusal('unavailable', known[0], `The target was left as it was: ${known[1]} (${message})`, { cause: error })
 }
 
+export interface RecoveryOptions {
+  home: ExtractionHome
+  /** It could not be put back yet. */
+  onProblem?: (deployId: string, error: unknown) => void
+  /** It never will be: target or staging directory are gone, or are not the ones of that deployment. */
+  onLost?: (deployId: string) => void
+}
+
 /**
  * Ends what a crash cut short, before anything else is done at start: targets become what they were. Answers the ids of
  * the deployments put back. One that cannot be (its disk is missing) is reported, stays, and is tried again later.
  */
-export async function recoverTargets(
-  { home, onProblem = () => {} }: { home: ExtractionHome; onProblem?: (deployId: string, error: unknown) => void }
-): Promise<string[]> {
-  const putBack: string[] = []
+export async function recoverTargets(threads: Executor, { home, onProblem = () => {}, onLost = () => {} }: RecoveryOptions): Promise<string[]> {
+  const ids: string[] = []
   for (const { deployId, path } of listJournals(home.deployments)) {
     try {
-      if (recover(disk, path) === 'put back') putBack.push(deployId)
+      const recovery = await putBack(threads, path, AbortSignal.timeout(putBackMs))
+      if (recovery === 'put back') ids.push(deployId)
+      if (recovery === 'lost') onLost(deployId)
     } catch (error) {
       onProblem(deployId, error)
     }
   }
-  return putBack
+  return ids
 }

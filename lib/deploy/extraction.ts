@@ -10,13 +10,16 @@ import { checkNames, refuse } from '../archive/names.js'
 import { openArchive, type Archive, type ArchiveLimits } from '../archive/read.js'
 import { commit } from '../target/commit.js'
 import { discardFiles } from '../target/discard.js'
-import { removeTree, type Disk } from '../target/disk.js'
-import { holdTarget, type HeldDirectory } from '../target/guard.js'
+import type { Disk } from '../target/disk.js'
+import { holdFolders, type Folders } from '../target/folders.js'
+import type { HeldDirectory } from '../target/held.js'
 import { writeManifest, type Manifest } from '../target/manifest.js'
 import { planTarget, type Item } from '../target/plan.js'
+import { holdTarget, type HeldTarget } from '../target/reach.js'
 import { createRecords } from '../target/record.js'
-import { createStage, makeStaging, sealFolders, stagingName, type Stage } from '../target/stage.js'
-import { beginJournal, recover, type Journal } from '../target/undo.js'
+import { createStage, sealFolders, type Stage } from '../target/stage.js'
+import { furnishStaging, makeStaging, removeStaging, stagingName, type Staging } from '../target/staging.js'
+import { beginJournal, recover, type Journal, type StillHeld } from '../target/undo.js'
 import { stageEntries } from './stage-entries.js'
 
 export interface ExtractionJob {
@@ -42,8 +45,7 @@ export interface Extracted extends Manifest {
 export async function runExtraction(job: ExtractionJob, disk: Disk, check: () => void): Promise<Extracted> {
   const archive = await openArchive(job.archivePath, job.limits)
   try {
-    disk.mkdirSync(job.target, { recursive: true })
-    const root = holdTarget(disk, job.target)
+    const root = holdTarget(disk, job.target, { make: true })
     try {
       return await extractInto(root, archive, job, disk, check)
     } finally {
@@ -55,13 +57,11 @@ export async function runExtraction(job: ExtractionJob, disk: Disk, check: () =>
 }
 
 async function extractInto(
-  root: HeldDirectory, archive: Archive, job: ExtractionJob, disk: Disk, check: () => void
+  root: HeldTarget, archive: Archive, job: ExtractionJob, disk: Disk, check: () => void
 ): Promise<Extracted> {
   const items = archive.entries
-  const staging = `${root.path}/${stagingName(job.deployId)}`
-  checkNames(items, { windows: process.platform === 'win32', folds: () => findFolding(disk, `${staging}-fold`) })
   const links = readLinks(archive)
-  checkLinks(links, path => linkIn(disk, root, path))
+  checkArchive(root, archive, links, job, disk)
   const plan = planTarget(disk, root, items)
   const records = createRecords(items.length)
   plan.existing.forEach((existing, index) => records.setExisting(index, existing))
@@ -69,19 +69,40 @@ async function extractInto(
   check()
   const journal = beginJournal(disk, job.deployments, job.deployId, root.real)
   const manifestPath = join(job.deployments, `${job.deployId}.manifest`)
+  const folders = holdFolders(disk, root)
+  let staging: Staging | null = null
   try {
-    makeStaging(disk, staging, plan)
-    const stage = createStage({ disk, target: root.path, staging, umask: job.umask, items, records })
+    staging = makeStaging(disk, root, job.deployId)
+    journal.staged(staging.mark)
+    furnishStaging(disk, staging, plan)
+    const stage = createStage({ disk, folders, staging: staging.path, umask: job.umask, items, records })
     stageLinks(items, links, stage)
     await stageEntries(archive, stage, check)
-    sealFolders(disk, staging, plan)
+    sealFolders(disk, staging.path, plan)
     const manifest = writeManifest(disk, manifestPath, items, records)
-    commit({ disk, root, staging, items, plan, records, journal, check })
-    await finish(disk, staging, journal)
+    commit({ disk, root, staging: staging.path, items, plan, records, journal, check })
+    await finish(disk, root, job.deployId, staging, journal)
     return { ...manifest, bytes: archive.totalBytes, manifestPath }
   } catch (error) {
-    putBack(disk, journal, manifestPath, error)
+    putBack(disk, staging === null ? undefined : { root, staging }, journal, manifestPath, error)
     throw error
+  } finally {
+    folders.close()
+    staging?.close()
+  }
+}
+
+/** Names and links, before anything is made but a directory to find out how names are compared. */
+function checkArchive(
+  root: HeldTarget, archive: Archive, links: ReadonlyMap<string, string>, { deployId }: ExtractionJob, disk: Disk
+): void {
+  const probe = `${root.path}/${stagingName(deployId)}-fold`
+  checkNames(archive.entries, { windows: process.platform === 'win32', folds: () => findFolding(disk, probe) })
+  const folders = holdFolders(disk, root)
+  try {
+    checkLinks(links, path => linkIn(disk, folders, path))
+  } finally {
+    folders.close()
   }
 }
 
@@ -104,9 +125,9 @@ function readLinks(archive: Archive): Map<string, string> {
   return links
 }
 
-function linkIn(disk: Disk, root: HeldDirectory, path: string): string | null {
-  const place = `${root.path}/${path}`
+function linkIn(disk: Disk, folders: Folders, path: string): string | null {
   try {
+    const place = folders.place(path)
     return disk.lstatSync(place).isSymbolicLink() ? disk.readlinkSync(place) : null
   } catch {
     return null
@@ -114,24 +135,28 @@ function linkIn(disk: Disk, root: HeldDirectory, path: string): string | null {
 }
 
 /** Everything is in place and the journal says so: what is left is tidying, which recovery would do as well. */
-async function finish(disk: Disk, staging: string, journal: Journal): Promise<void> {
+async function finish(disk: Disk, root: HeldDirectory, deployId: string, staging: Staging, journal: Journal): Promise<void> {
   try {
-    await discardFiles(disk, `${staging}/aside`)
-    removeTree(disk, staging)
+    await discardFiles(disk, `${staging.path}/aside`)
+    removeStaging(disk, root, deployId, staging)
     disk.unlinkSync(journal.path)
   } catch {
     // The next start tries again.
   }
 }
 
-function putBack(disk: Disk, journal: Journal, manifestPath: string, cause: unknown): void {
+function putBack(disk: Disk, held: StillHeld | undefined, journal: Journal, manifestPath: string, cause: unknown): void {
   try {
-    if (recover(disk, journal.path) === 'complete') return
-    removeTree(disk, manifestPath)
-    removeTree(disk, `${manifestPath}.tmp`)
+    if (recover(disk, journal.path, held) === 'complete') return
+    removeFile(disk, manifestPath)
+    removeFile(disk, `${manifestPath}.tmp`)
   } catch (error) {
     throw new Error(`The target could not be put back; the next start tries again (${String(error)})`, { cause })
   }
+}
+
+function removeFile(disk: Disk, path: string): void {
+  if (disk.lstatSync(path, { throwIfNoEntry: false }) !== undefined) disk.unlinkSync(path)
 }
 
 /** Makes a directory for a moment, to see under which other names the file system finds it. */

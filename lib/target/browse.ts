@@ -6,12 +6,15 @@
  * because hiding it would make the listing lie; opening it is refused.
  */
 import { constants, type Stats } from 'node:fs'
-import { lstat, open, opendir, readlink, realpath, stat, type FileHandle } from 'node:fs/promises'
+import { lstat, open, opendir, realpath, type FileHandle } from 'node:fs/promises'
 import { isAbsolute, join, relative, sep } from 'node:path'
 import { isInside, stagingPrefix } from '../base/paths.js'
 import { Refusal, invalid } from '../base/refusal.js'
 import type { FileContent, FileEntry } from '../model/file-entry.js'
+import { heldPath, lookOnlyFlags, placeOf } from './held.js'
 import { languageOf } from './language.js'
+import { holdTargetAsync } from './reach.js'
+import { regularFileFlags } from './regular.js'
 
 /** §8: content above this is answered as binary. */
 export const maxPreviewBytes = 1024 * 1024
@@ -35,10 +38,19 @@ export interface OpenedFile {
  * target, `''` is the target itself. Refuses: 400 invalid_field, 403 outside_target, 404 not_found, 400 not_a_directory.
  */
 export async function listDirectory(target: string, path: string): Promise<FileEntry[]> {
-  const { root, real } = await confine(target, path)
+  const { root, handle, real } = await openWithin(target, path, constants.O_RDONLY | (constants.O_DIRECTORY ?? 0))
+  try {
+    return await list({ root, directory: heldPath(handle.fd, real), path })
+  } finally {
+    await handle.close()
+  }
+}
+
+/** `root` is the real path of the target; `directory` how to name the directory in calls. */
+async function list({ root, directory, path }: { root: string; directory: string; path: string }): Promise<FileEntry[]> {
   const names: string[] = []
-  const directory = await opendir(real).catch(error => { throw explain(error, path) })
-  for await (const { name } of directory) {
+  const opened = await opendir(directory).catch(error => { throw explain(error, path) })
+  for await (const { name } of opened) {
     if (name.startsWith(stagingPrefix)) continue
     names.push(name)
     if (names.length === maxListedEntries) break
@@ -47,7 +59,7 @@ export async function listDirectory(target: string, path: string): Promise<FileE
   const entries: FileEntry[] = []
   for (let from = 0; from < names.length; from += statBatch) {
     const batch = names.slice(from, from + statBatch)
-    const found = await Promise.all(batch.map(name => describe(root, real, prefix, name)))
+    const found = await Promise.all(batch.map(name => describe(root, directory, prefix, name)))
     for (const entry of found) if (entry !== null) entries.push(entry)
   }
   return entries.sort(byKindAndName)
@@ -79,10 +91,14 @@ async function describe(root: string, directory: string, prefix: string, name: s
 
 /** What a link leads to, where that lies within the target; else null. */
 async function behindLink(root: string, place: string): Promise<Stats | null> {
+  const handle = await open(place, lookOnlyFlags).catch(() => null)
+  if (handle === null) return null
   try {
-    return isInside(root, await realpath(place)) ? await stat(place) : null
+    return isInside(root, await placeOf(handle.fd) ?? await realpath(place)) ? await handle.stat() : null
   } catch {
     return null
+  } finally {
+    await handle.close()
   }
 }
 
@@ -132,12 +148,8 @@ function decode(bytes: Buffer): string | null {
  * 404 not_found.
  */
 export async function openFile(target: string, path: string): Promise<OpenedFile> {
-  const { root, real } = await confine(target, path)
-  // Non-blocking: a FIFO would wait for its writer. The real path has no links left, so none is followed.
-  const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0)
-  const handle = await open(real, flags).catch(error => { throw explain(error, path) })
+  const { handle, real } = await openWithin(target, path, regularFileFlags)
   try {
-    if (!isInside(root, await realpathOf(handle, real))) throw outside(path)
     const stats = await handle.stat()
     if (!stats.isFile()) throw new Refusal('invalid', 'not_a_file', `"${path}" cannot be shown: it is not a file`)
     return { handle, path: real, name: real.slice(real.lastIndexOf(sep) + 1), size: stats.size, mtimeMs: stats.mtimeMs }
@@ -147,22 +159,46 @@ export async function openFile(target: string, path: string): Promise<OpenedFile
   }
 }
 
-/** Where an opened file really is: a directory on the way may have become a link between looking and opening. */
-async function realpathOf(handle: FileHandle, path: string): Promise<string> {
-  return process.platform === 'linux' ? await readlink(`/proc/self/fd/${handle.fd}`).catch(() => path) : path
+interface OpenedWithin {
+  /** The real path of the target. */
+  root: string
+  handle: FileHandle
+  /** The real path of what was opened. */
+  real: string
 }
 
-async function confine(target: string, path: string): Promise<{ root: string; real: string }> {
+/** Opens what lies at a path of the target, after its links are resolved. A directory may become a link in between. */
+async function openWithin(target: string, path: string, flags: number): Promise<OpenedWithin> {
+  checkPath(path)
+  const held = await holdTargetAsync(target).catch(error => { throw explain(error, path) })
+  try {
+    const found = await realpath(join(held.path, path)).catch(error => { throw explain(error, path) })
+    checkInside(held.real, found, path)
+    const handle = await open(found, flags | (constants.O_NOFOLLOW ?? 0)).catch(error => { throw explain(error, path) })
+    try {
+      const real = await placeOf(handle.fd) ?? found
+      checkInside(held.real, real, path)
+      return { root: held.real, handle, real }
+    } catch (error) {
+      await handle.close()
+      throw error
+    }
+  } finally {
+    held.close()
+  }
+}
+
+function checkPath(path: string): void {
   if (path.includes('\0')) throw invalid('path', 'path is not possible: it has a NUL character')
   if (isAbsolute(path)) throw invalid('path', `path is not possible: "${path}" must be relative to the deployPath`)
   const segments = path.split(/[\\/]/)
   if (segments.includes('..')) throw outside(path)
   if (segments.some(segment => segment.startsWith(stagingPrefix))) throw missing(path)
-  const root = await realpath(target).catch(error => { throw explain(error, path) })
-  const real = await realpath(join(root, path)).catch(error => { throw explain(error, path) })
+}
+
+function checkInside(root: string, real: string, path: string): void {
   if (!isInside(root, real)) throw outside(path)
   if (relative(root, real).startsWith(stagingPrefix)) throw missing(path)
-  return { root, real }
 }
 
 function normalise(path: string): string {

@@ -9,16 +9,18 @@
  * The list of all this is in the undo journal, on the disk, before the first rename (undo.ts). Each step looks once
  * more whether the target is still what was planned with, because a running application may have changed it.
  */
-import { Refusal } from '../base/refusal.js'
 import { syncDirectory, type Disk } from './disk.js'
-import { holdBelow, type HeldDirectory } from './guard.js'
+import { changedMeanwhile, holdFolders } from './folders.js'
+import type { HeldDirectory } from './held.js'
 import type { Folder, Item, Plan } from './plan.js'
 import type { Records } from './record.js'
+import { changeTime } from './regular.js'
 import type { Journal, JournalLine, TimeLine } from './undo.js'
 
 export interface CommitNeeds {
   disk: Disk
   root: HeldDirectory
+  /** How to name the staging directory in calls. */
   staging: string
   items: readonly Item[]
   plan: Plan
@@ -98,28 +100,20 @@ function topOf(folder: Folder): Folder {
 }
 
 function move({ disk, root, staging, check }: CommitNeeds, lines: Iterable<JournalLine>): void {
-  let held: HeldDirectory | null = null
-  let heldPath = ''
+  // Held once more: what staging has held may have been exchanged since.
+  const folders = holdFolders(disk, root)
   try {
     for (const line of lines) {
       if (line.kind === 'd' || line.kind === 'n') continue
       check()
-      const slash = line.path.lastIndexOf('/')
-      const folderPath = line.path.slice(0, Math.max(0, slash))
-      if (held === null || heldPath !== folderPath) {
-        held?.close()
-        held = null
-        held = holdBelow(disk, root, folderPath)
-        heldPath = folderPath
-      }
       const staged = `${staging}/files/${line.path}`
-      const place = `${held.path}/${line.path.slice(slash + 1)}`
+      const place = folders.place(line.path)
       if (line.kind === 'R') replace(disk, staged, place, `${staging}/aside/${line.aside}`, line.path)
       else if (line.kind === 'T') setTime(disk, place, line)
       else add(disk, staged, place, line.path)
     }
   } finally {
-    held?.close()
+    folders.close()
   }
 }
 
@@ -141,6 +135,10 @@ function replace(disk: Disk, staged: string, place: string, aside: string, path:
     if (disk.lstatSync(place).isDirectory()) throw changedMeanwhile(path, 'became a directory')
     // FAT, some network file systems, fs.protected_hardlinks: the name is absent for the time of two renames.
     disk.renameSync(place, aside)
+    if (disk.lstatSync(aside).isDirectory()) {
+      disk.renameSync(aside, place)
+      throw changedMeanwhile(path, 'became a directory')
+    }
   }
   try {
     disk.renameSync(staged, place)
@@ -152,13 +150,6 @@ function replace(disk: Disk, staged: string, place: string, aside: string, path:
 }
 
 function setTime(disk: Disk, place: string, { path, fromMs, toMs }: TimeLine): void {
-  const stats = disk.lstatSync(place, { throwIfNoEntry: false })
-  if (stats === undefined) throw changedMeanwhile(path, 'was removed')
-  if (!stats.isFile() || stats.mtimeMs !== fromMs) throw changedMeanwhile(path, 'was changed')
-  disk.lutimesSync(place, stats.atimeMs / 1000, toMs / 1000)
-}
-
-function changedMeanwhile(path: string, how: string): Refusal {
-  return new Refusal('conflict', 'target_changed',
-    `The target was put back: "${path}" ${how} while the archive was being extracted; try again`)
+  if (changeTime(disk, place, toMs, stats => stats.mtimeMs === fromMs)) return
+  throw changedMeanwhile(path, 'was changed or removed')
 }

@@ -12,23 +12,6 @@ export type Disk = Pick<typeof fs,
 
 export const disk: Disk = fs
 
-/** Removes a file, a link or a tree, following no link; what does not exist is gone already. */
-export function removeTree(disk: Disk, path: string): void {
-  const stats = disk.lstatSync(path, { throwIfNoEntry: false })
-  if (stats === undefined) return
-  if (!stats.isDirectory()) return disk.unlinkSync(path)
-  removeDirectory(disk, path)
-}
-
-function removeDirectory(disk: Disk, path: string): void {
-  for (const entry of disk.readdirSync(path, { withFileTypes: true })) {
-    const child = `${path}/${entry.name}`
-    if (entry.isDirectory()) removeDirectory(disk, child)
-    else disk.unlinkSync(child)
-  }
-  disk.rmdirSync(path)
-}
-
 /** Writes all of `bytes`; a short write (full disk) goes on until the error shows. */
 export function writeFully(disk: Disk, fd: number, bytes: Uint8Array): void {
   for (let written = 0; written < bytes.length;) {

@@ -1,19 +1,24 @@
 /*
- * What a target may be, and how a directory is held while it is written to.
+ * Which directories may be targets.
  *
- * A check of a path is worth nothing if the path can come to mean something else before it is used, and whoever may
- * write in a target (the application that runs there, often under another user) can exchange a directory for a
- * symbolic link at any moment. So directories of the target are not named by their paths but held: opened once without
- * following a link, compared with the place they must have, and from then on reached as `/proc/<self>/fd/<n>/…`, which
- * the kernel resolves to the directory itself, wherever its name has gone. Where there is no /proc (macOS, Windows) the
- * path itself is used, after the same comparison; the window between the two is then as wide as everywhere else.
+ * The rules are checked when a project is made and again when a deployment begins, since links may have changed. They
+ * protect against mistakes. Against a user who owns a target, or a directory above it, and exchanges directories while
+ * svc works, other files protect:
+ *
+ *   reach.ts    the way to the target: links of another user lead only to directories of that user
+ *   held.ts     directories are held by descriptor; each call is a held directory and one name, and follows no link
+ *   folders.ts  the directories of the target that are in use
+ *   staging.ts  the staging directory belongs to svc's user alone, and is verified before anything is written to it
+ *   regular.ts  only regular files are opened, without waiting
+ *
+ * What such a user can do is make a deployment fail, or spoil the files in the target, which are that user's anyway.
  */
-import { accessSync, constants, existsSync, readlinkSync, realpathSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { accessSync, constants, existsSync, realpathSync } from 'node:fs'
 import { dirname, isAbsolute, normalize, parse, join, basename } from 'node:path'
 import { isInside } from '../base/paths.js'
 import { Refusal, invalid } from '../base/refusal.js'
-import type { Disk } from './disk.js'
+import { disk } from './disk.js'
+import { holdTarget, targetIsFile } from './reach.js'
 
 /** Never a target themselves; what lies below them may be (`/var/www/site`, `/usr/local/app`). */
 const systemDirectories = new Set([
@@ -81,25 +86,17 @@ export function realPlace(path: string): string {
   }
 }
 
-/** A directory that is held open while something is written into it. */
-export interface HeldDirectory {
-  /** How to name it in calls. */
-  readonly path: string
-  /** Where it really is. */
-  readonly real: string
-  close(): void
-}
-
 /**
  * What every deployment begins with (§3, step 2): the path is checked again, because links may have changed since the
  * project was made, and the directory is made if it is missing. Answers the normalised path. Refuses as
- * `checkDeployPath`, and (`conflict`) target_is_a_file, (`unavailable`) target_not_writable.
+ * `checkDeployPath` and `holdTarget`, and (`unavailable`) target_not_writable.
  */
 export async function ensureTarget(deployPath: string, { home }: { home: string }): Promise<string> {
   const path = checkDeployPath(deployPath, { home })
   try {
-    await mkdir(path, { recursive: true })
+    holdTarget(disk, path, { make: true }).close()
   } catch (error) {
+    if (error instanceof Refusal) throw error
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'EEXIST' || code === 'ENOTDIR') throw targetIsFile(path)
     throw new Refusal('unavailable', 'target_not_writable', `The target cannot be made: ${whyNotMade(path) ?? message}`, { cause: error })
@@ -117,69 +114,5 @@ function whyNotMade(path: string): string | null {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EROFS') return `this user may not write in "${there}"`
     return `"${there}" is read-only for this server; the unit of systemd names what may be written (ReadWritePaths)`
-  }
-}
-
-function targetIsFile(path: string): Refusal {
-  return new Refusal('conflict', 'target_is_a_file', `The target cannot be used: "${path}" is not a directory`)
-}
-
-/** Holds the target directory itself; links on the way to it are followed once, here. */
-export function holdTarget(disk: Disk, deployPath: string): HeldDirectory {
-  const real = disk.realpathSync(deployPath)
-  const held = openHeld(disk, real, real)
-  if (held.real === real) return held
-  held.close()
-  throw targetIsFile(deployPath)
-}
-
-/**
- * Holds the directory at `path` (relative; `''` is the target itself) below a held one. Refuses (`conflict`,
- * written_through_link) when a link lies on the way.
- */
-export function holdBelow(disk: Disk, root: HeldDirectory, path: string): HeldDirectory {
-  if (path === '') return { path: root.path, real: root.real, close: () => {} }
-  const real = join(root.real, path)
-  const held = openHeld(disk, `${root.path}/${path}`, real)
-  if (held.real === real) return held
-  held.close()
-  throw throughLink(path)
-}
-
-/** The target has a link where a directory of the archive belongs. */
-export function throughLink(path: string): Refusal {
-  return new Refusal('conflict', 'written_through_link',
-    `Nothing was changed: "${path}" in the target is a symbolic link, and svc does not write through links`)
-}
-
-const mayHold = process.platform === 'linux'
-/** Named by its number, as this /proc counts, the process is found with one link less to follow: 0.4 of 3.5 us. */
-const ownFds = findOwnFds()
-
-function findOwnFds(): string {
-  try {
-    return `/proc/${readlinkSync('/proc/self')}/fd`
-  } catch {
-    return '/proc/self/fd'
-  }
-}
-
-const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants
-
-function openHeld(disk: Disk, path: string, real: string): HeldDirectory {
-  if (!mayHold) return { path: real, real: disk.realpathSync(path), close: () => {} }
-  let fd: number
-  try {
-    fd = disk.openSync(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'ELOOP' || code === 'ENOTDIR') return { path, real: '', close: () => {} }
-    throw error
-  }
-  const held = `${ownFds}/${fd}`
-  try {
-    return { path: held, real: disk.readlinkSync(held), close: () => disk.closeSync(fd) }
-  } catch {
-    return { path: real, real: disk.realpathSync(path), close: () => disk.closeSync(fd) }
   }
 }

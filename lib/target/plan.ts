@@ -6,7 +6,8 @@
 import type { Dirent } from 'node:fs'
 import { Refusal } from '../base/refusal.js'
 import type { Disk } from './disk.js'
-import { throughLink, type HeldDirectory } from './guard.js'
+import { holdFolders, nameOf, parentOf, throughLink, type Folders } from './folders.js'
+import { statHeld, type HeldDirectory } from './held.js'
 
 /** What is to be put in place: an entry of an archive, seen from the target. */
 export interface Item {
@@ -43,7 +44,16 @@ export interface Plan {
 
 /** Refuses (`conflict`): written_through_link, file_in_the_way, directory_in_the_way, special_file_in_the_way. */
 export function planTarget(disk: Disk, root: HeldDirectory, items: readonly Item[]): Plan {
-  const { dev: device, size: topBytes } = disk.lstatSync(`${root.path}/.`)
+  const folders = holdFolders(disk, root)
+  try {
+    return planIn(disk, root, folders, items)
+  } finally {
+    folders.close()
+  }
+}
+
+function planIn(disk: Disk, root: HeldDirectory, held: Folders, items: readonly Item[]): Plan {
+  const { dev: device, size: topBytes } = statHeld(disk, root)
   const top: Known = { path: '', parent: null, exists: true, item: null, ownBytes: topBytes, itemCount: 0 }
   const byPath = new Map([['', top]])
 
@@ -58,7 +68,7 @@ export function planTarget(disk: Disk, root: HeldDirectory, items: readonly Item
   }
 
   function directoryBytes(path: string): number | null {
-    const stats = disk.lstatSync(`${root.path}/${path}`, { throwIfNoEntry: false })
+    const stats = disk.lstatSync(held.place(path), { throwIfNoEntry: false })
     if (stats === undefined) return null
     if (stats.isSymbolicLink()) throw throughLink(path)
     if (!stats.isDirectory()) {
@@ -78,7 +88,7 @@ export function planTarget(disk: Disk, root: HeldDirectory, items: readonly Item
     within.itemCount++
     return within
   })
-  const lookUp = createLookUp(disk, root)
+  const lookUp = createLookUp(disk, held)
   const existing = items.map(({ path, kind }, index): Existing => {
     const within = folderOf[index] as Known
     return kind !== 'directory' && within.exists ? lookUp(path, within) : 'none'
@@ -104,13 +114,13 @@ const maxBytesPerItem = 512
  * in the list is looked at all the same, because a file system may find it under another name (`Logo.png`, `logo.png`).
  * measured: bench/extract
  */
-function createLookUp(disk: Disk, root: HeldDirectory): (path: string, within: Known) => Existing {
+function createLookUp(disk: Disk, held: Folders): (path: string, within: Known) => Existing {
   const lists = new Map<Known, ReadonlyMap<string, Dirent>>()
 
   function list(folder: Known): ReadonlyMap<string, Dirent> {
     const known = lists.get(folder)
     if (known !== undefined) return known
-    const names = disk.readdirSync(`${root.path}/${folder.path}`, { withFileTypes: true })
+    const names = disk.readdirSync(held.at(folder.path), { withFileTypes: true })
     const byName = new Map(names.map(entry => [entry.name, entry]))
     lists.set(folder, byName)
     return byName
@@ -119,8 +129,8 @@ function createLookUp(disk: Disk, root: HeldDirectory): (path: string, within: K
   return (path, within) => {
     const { itemCount, ownBytes } = within
     const isListed = itemCount >= minListedItems && ownBytes <= itemCount * maxBytesPerItem
-    const listed = isListed ? list(within).get(path.slice(path.lastIndexOf('/') + 1)) : undefined
-    const found = listed ?? disk.lstatSync(`${root.path}/${path}`, { throwIfNoEntry: false })
+    const listed = isListed ? list(within).get(nameOf(path)) : undefined
+    const found = listed ?? disk.lstatSync(held.place(path), { throwIfNoEntry: false })
     if (found === undefined) return 'none'
     if (found.isFile()) return 'file'
     if (found.isSymbolicLink()) return 'symlink'
@@ -133,9 +143,4 @@ function createLookUp(disk: Disk, root: HeldDirectory): (path: string, within: K
 
 function conflict(code: string, reason: string): Refusal {
   return new Refusal('conflict', code, `Nothing was changed: ${reason}`)
-}
-
-/** The path of the directory that `path` lies in; `''` is the target itself. */
-export function parentOf(path: string): string {
-  return path.slice(0, Math.max(0, path.lastIndexOf('/')))
 }

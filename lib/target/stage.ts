@@ -1,27 +1,22 @@
 /*
- * Items on their way into the target: written under a staging directory on its file system, where nobody looks.
- *
- *   <target>/.svc-staging-<id>/        mode 0700, so that whoever serves the target does not serve half a deployment
- *     files/<path>                     what will be moved into place; the tree mirrors the target's
- *     aside/<n>                        what was replaced, kept until the end (commit.ts)
+ * Items on their way into the target: written into its staging directory (staging.ts), where no other user can look or
+ * exchange anything. So below staging, and only there, files are named by a path of several names.
  *
  * An item whose contents, mode and time are what the target has already is not staged at all: the file is left as it
  * is, inode and caches included, and the record says so. Where only the time differs, as after a build that wrote the
  * same again, nothing is staged either: the commit sets the time (a quarter of what replacing costs: bench/extract).
+ * What the target has is read from held folders (folders.ts), never through a link, and only from regular files.
  *
  * Permission bits of the archive are set exactly, past the umask, as `unzip` does; where the archive has none, the
  * umask decides. Directories keep the owner's rwx whatever the archive says, or the next deployment (and the undo of
  * this one) could not get in.
  */
 import { createHash } from 'node:crypto'
-import { stagingPrefix } from '../base/paths.js'
 import { writeFully, type Disk } from './disk.js'
 import { createDigester, sha256 } from './digest.js'
+import { changedMeanwhile, type Folders } from './folders.js'
 import type { Item, Plan } from './plan.js'
 import type { Records } from './record.js'
-
-/** Where the staging directory of a deployment lies in its target. */
-export const stagingName = (deployId: string): string => stagingPrefix + deployId
 
 const fileType = 0o100000
 const linkType = 0o120000
@@ -29,13 +24,6 @@ const linkType = 0o120000
 export const sameTimeMs = 2
 /** Whose files these are; where nobody can say (Windows), a file is replaced to change its time. */
 const user = process.geteuid?.()
-
-/** Makes the staging directory with every folder of the plan in it. */
-export function makeStaging(disk: Disk, staging: string, plan: Plan): void {
-  disk.mkdirSync(staging, 0o700)
-  disk.mkdirSync(`${staging}/aside`, 0o700)
-  for (const { path } of plan.folders) disk.mkdirSync(path === '' ? `${staging}/files` : `${staging}/files/${path}`)
-}
 
 export interface Stage {
   /** Stages a file whose contents are all there, unless the target has the same. */
@@ -48,8 +36,8 @@ export interface Stage {
 
 export interface StageNeeds {
   disk: Disk
-  /** How to name the target in calls. */
-  target: string
+  /** The target's. */
+  folders: Folders
   /** How to name the staging directory in calls. */
   staging: string
   items: readonly Item[]
@@ -58,7 +46,7 @@ export interface StageNeeds {
 }
 
 /** Stages items of one thread; `makeStaging` must have been called. */
-export function createStage({ disk, target, staging, items, records, umask }: StageNeeds): Stage {
+export function createStage({ disk, folders, staging, items, records, umask }: StageNeeds): Stage {
   const digester = createDigester(disk)
 
   /**
@@ -66,17 +54,19 @@ export function createStage({ disk, target, staging, items, records, umask }: St
    * or only the time does, and the file is ours alone to set it on.
    */
   function isThere(index: number, item: Item, digest: Uint8Array): boolean {
-    const path = `${target}/${item.path}`
     const existing = records.existing(index)
     if (existing === 'none') return false
-    const before = existing === 'file' ? digester.file(path) : digester.link(path)
+    const place = folders.place(item.path)
+    const file = existing === 'file' ? digester.file(place) : null
+    const before = file ?? (existing === 'symlink' ? digester.link(place) : null)
+    if (before === null) throw changedMeanwhile(item.path, 'was changed')
     records.setBefore(index, before)
     if ((existing === 'symlink') !== (item.kind === 'symlink') || Buffer.compare(before.sha256, digest) !== 0) {
       return false
     }
     if (item.kind === 'file') {
       if (item.mode !== null && item.mode !== (before.mode & 0o7777)) return false
-      const stats = item.mtimeMs === null ? null : disk.lstatSync(path)
+      const stats = item.mtimeMs === null ? null : file?.stats ?? null
       if (stats !== null && Math.abs(stats.mtimeMs - (item.mtimeMs as number)) >= sameTimeMs) {
         if (stats.uid !== user || stats.nlink !== 1) return false
         records.setTimeBefore(index, stats.mtimeMs)

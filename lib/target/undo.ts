@@ -4,9 +4,10 @@
  * One text file for each extraction, `<deployments>/<id>.undo`, outside the target, so that a start finds what was cut
  * short without looking into targets.
  *
- *   svc-undo 1                  format and version
+ *   svc-undo 2                  format and version (1 has no line `staging`)
  *   target <path>               the real path of the target
  *   (the staging directory is made only after these lines are on the disk)
+ *   staging <mark>              it was made, and contains this mark (staging.ts)
  *   D <path>                    a new directory, to be moved into place with all that is in it
  *   d <path>  n <path>          … a directory, a file within it, so that undo removes these and nothing else
  *   N <path>                    a new file, to be moved into a directory that was there
@@ -31,12 +32,16 @@
  * minute in which the kernel writes them back may leave new files empty after `done`, as after unzip or tar; the archive
  * is kept, and deploying it again cures it. What was replaced is old and on the disk, so undo does not depend on it.
  */
-import { readFileSync, readdirSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, readFileSync, readdirSync, type Stats } from 'node:fs'
 import { basename, join } from 'node:path'
-import { removeTree, syncDirectory, writeFully, type Disk } from './disk.js'
-import { holdBelow, holdTarget, type HeldDirectory } from './guard.js'
-import { parentOf } from './plan.js'
-import { sameTimeMs, stagingName } from './stage.js'
+import { Refusal } from '../base/refusal.js'
+import { syncDirectory, writeFully, type Disk } from './disk.js'
+import { holdFolders } from './folders.js'
+import type { HeldDirectory } from './held.js'
+import { holdTarget } from './reach.js'
+import { changeTime } from './regular.js'
+import { sameTimeMs } from './stage.js'
+import { findStaging, removeStaging, type FoundStaging, type Staging, type StagingSigns } from './staging.js'
 
 export interface TimeLine { kind: 'T'; path: string; fromMs: number; toMs: number }
 
@@ -45,13 +50,16 @@ export type JournalLine =
   | { kind: 'R'; path: string; aside: number }
   | TimeLine
 
-const firstLine = 'svc-undo 1'
+const firstLine = 'svc-undo 2'
+const firstLines = new Set([firstLine, 'svc-undo 1'])
 /** Text that is gathered before it is written. */
 const batchLines = 2_000
 
 /** The journal of an extraction in progress. */
 export interface Journal {
   readonly path: string
+  /** The staging directory was made, and has this mark. Reaches the disk with the list, before which nothing is moved. */
+  staged(mark: string): void
   /** Writes and syncs the list of what is about to be done, before any of it is. */
   ready(lines: Iterable<JournalLine>): void
   /** Everything is in place: from here on nothing is undone. */
@@ -65,6 +73,9 @@ export function beginJournal(disk: Disk, deployments: string, deployId: string, 
   syncDirectory(disk, deployments)
   return {
     path,
+    staged(mark) {
+      append(disk, path, 'a', [`staging ${mark}\n`], false)
+    },
     ready(lines) {
       append(disk, path, 'a', formatLines(lines))
     },
@@ -74,11 +85,11 @@ export function beginJournal(disk: Disk, deployments: string, deployId: string, 
   }
 }
 
-function append(disk: Disk, path: string, flags: string, batches: Iterable<string>): void {
+function append(disk: Disk, path: string, flags: string, batches: Iterable<string>, isSynced = true): void {
   const fd = disk.openSync(path, flags, 0o600)
   try {
     for (const batch of batches) writeFully(disk, fd, Buffer.from(batch))
-    disk.fdatasyncSync(fd)
+    if (isSynced) disk.fdatasyncSync(fd)
   } finally {
     disk.closeSync(fd)
   }
@@ -128,7 +139,7 @@ function checksum(text: string, seed: number): number {
   return sum
 }
 
-interface Found {
+interface Found extends StagingSigns {
   target: string
   state: 'begun' | 'ready' | 'done'
   lines: JournalLine[]
@@ -136,17 +147,29 @@ interface Found {
 
 /** Null: not even its head is whole, so nothing was made yet. */
 function readJournal(path: string): Found | null {
-  const text = readFileSync(path, 'utf8')
+  const { text, user } = readOwned(path)
   const parts = text.split('\n')
-  if (parts[0] !== firstLine || !parts[1]?.startsWith('target ') || parts.length < 3) return null
+  if (!firstLines.has(parts[0] ?? '') || !parts[1]?.startsWith('target ') || parts.length < 3) return null
   const target = parts[1].slice('target '.length)
-  const end = parts.findIndex((part, i) => i >= 2 && part.startsWith('ready '))
-  if (end === -1 || end === parts.length - 1) return { target, state: 'begun', lines: [] }
-  const listed = parts.slice(2, end)
+  const mark = parts.length > 3 && parts[2]?.startsWith('staging ') ? parts[2].slice('staging '.length) : null
+  const found = { target, deployId: idOf(path), user, mark }
+  const begin = mark === null ? 2 : 3
+  const end = parts.findIndex((part, i) => i >= begin && part.startsWith('ready '))
+  if (end === -1 || end === parts.length - 1) return { ...found, state: 'begun', lines: [] }
+  const listed = parts.slice(begin, end)
   const sum = checksum(listed.map(line => `${line}\n`).join(''), 0)
-  if (parts[end] !== `ready ${listed.length} ${sum.toString(16)}`) return { target, state: 'begun', lines: [] }
+  if (parts[end] !== `ready ${listed.length} ${sum.toString(16)}`) return { ...found, state: 'begun', lines: [] }
   const state = parts[end + 1] === 'done' && parts.length > end + 2 ? 'done' : 'ready'
-  return { target, state, lines: listed.map(parseLine) }
+  return { ...found, state, lines: listed.map(parseLine) }
+}
+
+function readOwned(path: string): { text: string; user: number } {
+  const fd = openSync(path, 'r')
+  try {
+    return { text: readFileSync(fd, 'utf8'), user: fstatSync(fd).uid }
+  } finally {
+    closeSync(fd)
+  }
 }
 
 /** How an extraction that was cut short was brought to an end. */
@@ -154,113 +177,138 @@ export type Recovery =
   | 'untouched'   // nothing had been moved
   | 'put back'    // what had been moved was put back
   | 'complete'    // everything was in place
-  | 'lost'        // the target or its staging directory is gone, so there is nothing to put back
+  | 'lost'        // the target is gone, or its staging directory is gone or not ours, so nothing can be put back
 
-/** Ends the extraction a journal tells of: the target becomes what it was, or stays complete. Removes the journal. */
-export function recover(disk: Disk, journalPath: string): Recovery {
+/** What the extraction itself still holds when it puts the target back: no name can lead it elsewhere. */
+export interface StillHeld {
+  root: HeldDirectory
+  staging: Staging
+}
+
+/**
+ * Ends the extraction of a journal: the target becomes what it was, or stays complete. Removes the journal. Without
+ * `held`, target and staging directory are looked for, and the latter must be the one that the extraction made.
+ */
+export function recover(disk: Disk, journalPath: string, held?: StillHeld): Recovery {
   const found = readJournal(journalPath)
-  const deployId = idOf(journalPath)
-  let recovery: Recovery = 'untouched'
-  if (found !== null) {
-    if (disk.lstatSync(found.target, { throwIfNoEntry: false }) === undefined) {
-      recovery = 'lost'
-    } else {
-      const root = holdTarget(disk, found.target)
-      try {
-        recovery = recoverIn(disk, root, deployId, found)
-      } finally {
-        root.close()
-      }
-    }
-  }
+  const recovery = found === null ? 'untouched' : held === undefined ? recoverLater(disk, found) : recoverIn(disk, held, found)
   disk.unlinkSync(journalPath)
   return recovery
 }
 
-function recoverIn(disk: Disk, root: HeldDirectory, deployId: string, found: Found): Recovery {
-  const staging = `${root.path}/${stagingName(deployId)}`
-  const hasStaging = disk.lstatSync(staging, { throwIfNoEntry: false }) !== undefined
-  if (found.state === 'ready') {
-    if (!hasStaging) return 'lost'
-    undo(disk, root, staging, found.lines)
-    syncDirectory(disk, root.path)
+function recoverLater(disk: Disk, found: Found): Recovery {
+  if (disk.lstatSync(found.target, { throwIfNoEntry: false }) === undefined) return 'lost'
+  const root = holdTarget(disk, found.target)
+  try {
+    const staging = findStaging(disk, root, found)
+    try {
+      return recoverIn(disk, { root, staging }, found)
+    } finally {
+      staging?.close()
+    }
+  } finally {
+    root.close()
   }
-  removeTree(disk, staging)
-  return found.state === 'ready' ? 'put back' : found.state === 'done' ? 'complete' : 'untouched'
 }
 
-/** The lines `D`, `d` and `n` of one new directory. */
-type NewTree = JournalLine[]
+function recoverIn(
+  disk: Disk, { root, staging }: { root: HeldDirectory; staging: Staging | FoundStaging | null }, { deployId, state, lines }: Found
+): Recovery {
+  if (state === 'ready') {
+    if (staging === null) return 'lost'
+    // Staging is removed only after everything has been put back.
+    if (!('isEmpty' in staging) || !staging.isEmpty) undo(disk, root, staging.path, lines)
+    syncDirectory(disk, root.path)
+  }
+  if (staging !== null) removeStaging(disk, root, deployId, staging)
+  return state === 'ready' ? 'put back' : state === 'done' ? 'complete' : 'untouched'
+}
 
 function undo(disk: Disk, root: HeldDirectory, staging: string, lines: readonly JournalLine[]): void {
-  const exists = (path: string): boolean => disk.lstatSync(path, { throwIfNoEntry: false }) !== undefined
-  const within = (path: string, use: (folder: string, name: string) => void): void => {
-    if (!exists(`${root.path}/${parentOf(path)}`)) return
-    const folder = holdBelow(disk, root, parentOf(path))
-    try {
-      use(folder.path, path.slice(path.lastIndexOf('/') + 1))
-    } finally {
-      folder.close()
-    }
+  const folders = holdFolders(disk, root)
+  try {
+    undoIn({
+      disk,
+      staging,
+      within(path, use) {
+        const place = placeOf(() => folders.place(path))
+        if (place !== null) use(place)
+      }
+    }, lines)
+  } finally {
+    folders.close()
   }
-  let tree: NewTree = []
+}
+
+/** Null: the folder is gone, or a link or a file has its name by now, so there is nothing of ours to put back. */
+function placeOf(find: () => string): string | null {
+  try {
+    return find()
+  } catch (error) {
+    if (error instanceof Refusal) return null
+    throw error
+  }
+}
+
+interface UndoNeeds {
+  disk: Disk
+  staging: string
+  /** Calls `use` with the place of a path in the target, if its folder is there. */
+  within(path: string, use: (place: string) => void): void
+}
+
+function undoIn({ disk, staging, within }: UndoNeeds, lines: readonly JournalLine[]): void {
+  const find = (place: string): Stats | undefined => disk.lstatSync(place, { throwIfNoEntry: false })
+  let tree: JournalLine[] = []
   for (let i = lines.length - 1; i >= 0; i--) {
     const line = lines[i] as JournalLine
     const staged = `${staging}/files/${line.path}`
     if (line.kind === 'n' || line.kind === 'd') {
       tree.push(line)
     } else if (line.kind === 'D') {
-      if (!exists(staged)) within(line.path, (folder, name) => removeNewTree(disk, `${folder}/${name}`, line, tree))
+      if (find(staged) === undefined) for (const each of [...tree, line]) within(each.path, place => removeNew(disk, place, each))
       tree = []
     } else if (line.kind === 'R') {
       const aside = `${staging}/aside/${line.aside}`
-      if (exists(aside)) {
-        within(line.path, (folder, name) => {
-          if (!exists(staged) || !exists(`${folder}/${name}`)) moveIfThere(disk, aside, `${folder}/${name}`)
-        })
-      }
+      if (find(aside) === undefined) continue
+      within(line.path, place => {
+        if (find(staged) === undefined || find(place) === undefined) moveIfThere(disk, aside, place)
+      })
     } else if (line.kind === 'T') {
-      // Looked at before it is held: where the folder is a link by now, there is nothing of ours to put back.
-      if (gotTime(disk, `${root.path}/${line.path}`, line)) {
-        within(line.path, (folder, name) => setTimeBack(disk, `${folder}/${name}`, line))
-      }
-    } else if (!exists(staged)) {
-      within(line.path, (folder, name) => moveIfThere(disk, `${folder}/${name}`, staged))
+      const { fromMs, toMs } = line
+      within(line.path, place => void changeTime(disk, place, fromMs, ({ mtimeMs }) => Math.abs(mtimeMs - toMs) < sameTimeMs))
+    } else if (find(staged) === undefined) {
+      within(line.path, place => {
+        // A directory is not what was put there.
+        if (find(place)?.isDirectory() === false) moveIfThere(disk, place, staged)
+      })
     }
   }
 }
 
-function gotTime(disk: Disk, place: string, { toMs }: TimeLine): boolean {
-  const stats = disk.lstatSync(place, { throwIfNoEntry: false })
-  return stats !== undefined && stats.isFile() && Math.abs(stats.mtimeMs - toMs) < sameTimeMs
-}
-
-function setTimeBack(disk: Disk, place: string, { fromMs }: TimeLine): void {
-  disk.lutimesSync(place, disk.lstatSync(place).atimeMs / 1000, fromMs / 1000)
-}
+/** What stands in the way of moving a file back is not svc's: somebody has made a directory there since. */
+const notMovable = new Set(['ENOENT', 'EISDIR'])
 
 function moveIfThere(disk: Disk, from: string, to: string): void {
   try {
     disk.renameSync(from, to)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    if (!notMovable.has((error as NodeJS.ErrnoException).code ?? '')) throw error
   }
 }
 
+const notRemovable = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST', 'ENOTDIR', 'EISDIR'])
+
 /**
- * Removes a new directory that had been moved into place: of its contents only what the archive brought. What somebody
- * else has put there since, and the directories around it, stay.
+ * Removes an entry of a new directory, or at last the directory itself. What somebody else has put there since stays,
+ * and so do the directories around it.
  */
-function removeNewTree(disk: Disk, top: string, head: JournalLine, contents: NewTree): void {
-  for (const { kind, path } of [...contents, head]) {
-    const place = `${top}${path.slice(head.path.length)}`
-    try {
-      if (kind === 'n') disk.unlinkSync(place)
-      else disk.rmdirSync(place)
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException
-      if (code !== 'ENOENT' && code !== 'ENOTEMPTY' && code !== 'EEXIST' && code !== 'ENOTDIR') throw error
-    }
+function removeNew(disk: Disk, place: string, { kind }: JournalLine): void {
+  try {
+    if (kind === 'n') disk.unlinkSync(place)
+    else disk.rmdirSync(place)
+  } catch (error) {
+    if (!notRemovable.has((error as NodeJS.ErrnoException).code ?? '')) throw error
   }
 }
 

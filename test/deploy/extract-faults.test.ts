@@ -6,11 +6,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { recoverTargets } from '../../lib/deploy/extract.js'
+import { createExtractThreads } from '../../lib/deploy/extract-threads.js'
 import { disk as realDisk, type Disk } from '../../lib/target/disk.js'
 import { extractionStage, refusalOf, type ExtractionStage } from '../support/extraction.js'
 import { makeZip } from '../support/make-zip.js'
 import { snapshot } from '../support/tree.js'
 import { bare } from '../support/bare.js'
+
+const threads = createExtractThreads()
 
 /** New and replaced files, two that only get another time, new directories, links, one large file. */
 const zip = makeZip([
@@ -76,7 +79,7 @@ t.test('whichever call fails, the target is as it was or complete', async t => {
     const outcome = await stage.run({ disk }).then(() => 'done', error => String(error))
     if (calls() < n) break
     // A failure that struck while putting back is cured by the next start.
-    await recoverTargets({ home: stage, onProblem: (_id, error) => { throw error } })
+    await recoverTargets(threads, { home: stage, onProblem: (_id, error) => { throw error } })
     const now = stateOf(stage)
     const expected = outcome === 'done' || JSON.stringify(now) === JSON.stringify(after) ? after : before
     if (outcome !== 'done') failures++
@@ -105,7 +108,7 @@ t.test('killed at any call, the next start makes the target what it was', async 
     })
     const [, signal] = await once(child, 'exit') as [number | null, string | null]
     if (signal === null) break
-    await recoverTargets({ home: stage, onProblem: (_id, error) => { throw error } })
+    await recoverTargets(threads, { home: stage, onProblem: (_id, error) => { throw error } })
     const now = JSON.stringify(stateOf(stage))
     if (now === JSON.stringify(before)) putBack++
     else if (now === JSON.stringify(after)) complete++
@@ -134,7 +137,7 @@ t.test('killed at any moment while two threads stage', async t => {
     setTimeout(() => child.kill('SIGKILL'), 20 + round * 25)
     const [, signal] = await exit as [number | null, string | null]
     if (signal !== null) killed++
-    await recoverTargets({ home: stage, onProblem: (_id, error) => { throw error } })
+    await recoverTargets(threads, { home: stage, onProblem: (_id, error) => { throw error } })
     const now = snapshot(stage.target)
     const isComplete = now.some(line => line.startsWith('app/f599.js'))
     if (!isComplete) t.strictSame(now, before, `round ${round}`)

@@ -1,10 +1,15 @@
 import t from 'tap'
-import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, constants, existsSync, mkdirSync, openSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { createExtractThreads } from '../../lib/deploy/extract-threads.js'
+import { bare } from '../support/bare.js'
 import { extractionStage, type ExtractionStage } from '../support/extraction.js'
 import { makeZip } from '../support/make-zip.js'
+import { snapshot } from '../support/tree.js'
 
 /** Counts the worker threads of this process. */
 const seen = { started: 0, living: 0 }
@@ -84,4 +89,68 @@ t.test('a thread that dies fails its own job only, and is replaced', async t => 
   await Promise.all(runs.slice(1))
   t.strictSame(deadly.state(), before)
   await all[1]?.runThreads({ threads })
+})
+
+t.test('a thread that does not answer an abort is ended, wherever it is, and the target is put back', async t => {
+  const threads = createExtractThreads({ graceMs: 0 })
+  t.teardown(() => threads.close())
+  const [stage] = stages(t.testdir(), 1, 400) as [ExtractionStage]
+  let ended = 0
+  for (let round = 0; round < 12; round++) {
+    rmSync(stage.target, { recursive: true })
+    mkdirSync(stage.target)
+    for (let n = 0; n < 400; n += 2) writeFileSync(join(stage.target, `f${n}`), 'old')
+    rmSync(join(stage.deployments, 'dep_0.manifest'), { force: true })
+    const before = stage.state()
+    const controller = new AbortController()
+    setTimeout(() => controller.abort(new Error('enough')), 5 + round * 10)
+    const outcome = await stage.runThreads({ threads, signal: controller.signal }).then(() => 'done', (error: Error) => error.message)
+    if (outcome === 'done') continue
+    t.equal(outcome, 'enough')
+    const isComplete = readFileSync(join(stage.target, 'f398'), 'utf8') !== 'old'
+    if (!isComplete) t.strictSame(snapshot(stage.target), before.filter(line => line.startsWith('f')), `round ${round}`)
+    t.strictSame(readdirSync(stage.deployments).filter(name => name.endsWith('.undo')), [], 'no journal is left')
+    ended++
+  }
+  t.ok(ended > 0, `${ended} were ended`)
+})
+
+const hasPipes = process.platform !== 'win32'
+
+t.test('a thread that is stuck in a system call holds up no other job', { skip: !hasPipes && 'a pipe without a reader is needed' }, async t => {
+  const threads = createExtractThreads({ graceMs: 50 })
+  t.teardown(() => threads.close())
+  const all = stages(t.testdir(), 4)
+  const [first, second, ...others] = all as [ExtractionStage, ExtractionStage, ...ExtractionStage[]]
+  const pipes = [first, second].map(({ deployments }, i) => join(deployments, `dep_${i}.manifest.tmp`))
+  for (const pipe of pipes) execFileSync('mkfifo', [pipe])
+  const controller = new AbortController()
+  const stuck = [first, second].map(stage => stage.runThreads({ threads, signal: controller.signal }))
+  const waiting = others.map(stage => stage.runThreads({ threads }))
+  while (![first, second].every(({ deployments }, i) => existsSync(join(deployments, `dep_${i}.undo`)))) await sleep(10)
+  await sleep(100)
+  controller.abort(new Error('cancelled'))
+  for (const run of stuck) await t.rejects(run, { message: 'cancelled' })
+  await Promise.all(waiting)
+  others.forEach(({ target }) => t.strictSame(readdirSync(target), ['f0']))
+  t.equal(threads.isStuck('dep_0'), true)
+  await t.rejects(first.runThreads({ threads }), { code: 'target_stuck', kind: 'unavailable' }, 'its late call could still take effect')
+  for (const pipe of pipes) closeSync(openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK))
+  for (const deadline = Date.now() + 20_000; threads.isStuck('dep_0') && Date.now() < deadline;) await sleep(10)
+  rmSync(pipes[0] as string)
+  await first.runThreads({ threads })
+  t.strictSame(readdirSync(first.target), ['f0'], 'once it has ended, the target is put back and deployed to')
+  t.strictSame(readdirSync(first.deployments), ['dep_0.manifest'])
+})
+
+t.test('a process with a stuck thread ends all the same', { skip: !hasPipes && 'a pipe without a reader is needed' }, async t => {
+  const [stage] = stages(t.testdir(), 1) as [ExtractionStage]
+  execFileSync('mkfifo', [join(stage.deployments, 'dep_0.manifest.tmp')])
+  const program = fileURLToPath(new URL('../support/stuck-extraction.js', import.meta.url))
+  const child = spawn(...bare(process.execPath, [program, stage.archivePath, stage.target, stage.deployments, 'dep_0']), { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  let output = ''
+  child.stdout.on('data', (piece: Buffer) => { output += piece.toString() })
+  const [status, signal] = await once(child, 'exit') as [number | null, string | null]
+  t.strictSame([status, signal, output], [null, 'SIGTERM', 'cancelled\n'])
 })

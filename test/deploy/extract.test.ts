@@ -141,7 +141,7 @@ t.test('several extractions side by side, the event loop stays free', async t =>
 t.test('what an earlier extraction into the same target left is put back first', async t => {
   const stage = extractionStage(t.testdir())
   writeFileSync(join(stage.target, 'old'), 'old')
-  mkdirSync(join(stage.target, '.svc-staging-dep_gone/files'), { recursive: true })
+  mkdirSync(join(stage.target, '.svc-staging-dep_gone/files'), { recursive: true, mode: 0o700 })
   writeFileSync(join(stage.deployments, 'dep_gone.undo'), `svc-undo 1\ntarget ${stage.target}\n`)
   stage.put(makeZip([{ name: 'a', data: 'x' }]))
   await stage.runThreads()
@@ -153,7 +153,7 @@ t.test('recovery goes on past a target that is gone, and past a journal it canno
   const { deployments } = extractionStage(t.testdir())
   writeFileSync(join(deployments, 'dep_a.undo'), 'svc-undo 1\ntarget /nowhere/at/all\nready 0 0\n')
   writeFileSync(join(deployments, 'dep_b.undo'), 'svc-un')
-  t.strictSame(await recoverTargets({ home: { deployments } }), [])
+  t.strictSame(await recoverTargets(createExtractThreads(), { home: { deployments } }), [])
   t.strictSame(readdirSync(deployments), [])
 })
 

@@ -12,7 +12,7 @@ function meddling(meddle: () => void): Disk {
   return {
     ...realDisk,
     openSync: ((path: string, ...rest: [string, number]) => {
-      if (path.endsWith('.undo') && ++opened === 2) meddle()
+      if (path.endsWith('.undo') && ++opened === 3) meddle()
       return realDisk.openSync(path, ...rest)
     }) as Disk['openSync']
   }

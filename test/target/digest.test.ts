@@ -2,8 +2,9 @@ import t from 'tap'
 import { createHash } from 'node:crypto'
 import { symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createDigester, sha256 } from '../../lib/target/digest.js'
+import { createDigester, sha256, type FileDigest } from '../../lib/target/digest.js'
 import { disk } from '../../lib/target/disk.js'
+import type { Digest } from '../../lib/target/record.js'
 
 t.test('files of every size are digested as they are', async t => {
   const directory = t.testdir()
@@ -13,7 +14,7 @@ t.test('files of every size are digested as they are', async t => {
     const path = join(directory, 'file')
     writeFileSync(path, contents)
     const expected = createHash('sha256').update(contents).digest('hex')
-    const { size: seen, sha256: digest } = digester.file(path)
+    const { size: seen, sha256: digest } = digester.file(path) as FileDigest
     t.strictSame([seen, Buffer.from(digest).toString('hex')], [size, expected])
     t.equal(sha256(contents).toString('hex'), expected)
   }
@@ -22,7 +23,7 @@ t.test('files of every size are digested as they are', async t => {
 t.test('a link is digested by where it leads', async t => {
   const path = join(t.testdir(), 'link')
   symlinkSync('nowhere/ü', path)
-  const { size, sha256: digest, mode } = createDigester(disk).link(path)
+  const { size, sha256: digest, mode } = createDigester(disk).link(path) as Digest
   t.equal(size, 10)
   t.strictSame(Buffer.from(digest), sha256(Buffer.from('nowhere/ü')))
   t.equal(mode & 0o170000, 0o120000)

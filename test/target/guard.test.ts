@@ -1,8 +1,7 @@
 import t from 'tap'
-import { lstatSync, mkdirSync, realpathSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { lstatSync, realpathSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { disk } from '../../lib/target/disk.js'
-import { checkDeployPath, ensureTarget, holdBelow, holdTarget } from '../../lib/target/guard.js'
+import { checkDeployPath, ensureTarget } from '../../lib/target/guard.js'
 import { Refusal } from '../../lib/base/refusal.js'
 import { refusalOf } from '../support/extraction.js'
 
@@ -54,19 +53,4 @@ t.test('the target is made when a deployment begins', async t => {
   t.ok(lstatSync(join(directory, 'a/b')).isDirectory())
   t.equal((await refusalOf(ensureTarget(join(directory, 'file'), needs))).code, 'target_is_a_file')
   t.equal((await refusalOf(ensureTarget(join(directory, 'file/x'), needs))).kind, 'conflict')
-})
-
-t.test('a held directory stays the one it was', { skip: process.platform !== 'linux' && 'directories are held on Linux' }, async t => {
-  const directory = realpathSync(t.testdir({ target: { sub: {} }, outside: {} }))
-  const root = holdTarget(disk, join(directory, 'target'))
-  t.teardown(root.close)
-  const sub = holdBelow(disk, root, 'sub')
-  t.teardown(sub.close)
-  renameSync(join(directory, 'target/sub'), join(directory, 'target/moved'))
-  symlinkSync('../outside', join(directory, 'target/sub'))
-  writeFileSync(`${sub.path}/file`, 'x')
-  t.ok(lstatSync(join(directory, 'target/moved/file')).isFile(), 'not where its name leads now')
-  t.throws(() => holdBelow(disk, root, 'sub'), { code: 'written_through_link' })
-  mkdirSync(join(directory, 'outside/deep'))
-  t.throws(() => holdBelow(disk, root, 'sub/deep'), { code: 'written_through_link' })
 })

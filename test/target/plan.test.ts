@@ -2,7 +2,7 @@ import t from 'tap'
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { disk, type Disk } from '../../lib/target/disk.js'
-import { holdTarget } from '../../lib/target/guard.js'
+import { holdTarget } from '../../lib/target/reach.js'
 import { planTarget, type Item, type Plan } from '../../lib/target/plan.js'
 
 const item = (path: string, kind: Item['kind'] = 'file'): Item => ({ path, kind, size: 0, mode: null, mtimeMs: null })

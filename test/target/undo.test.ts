@@ -9,6 +9,7 @@ import { snapshot } from '../support/tree.js'
 function interrupted(directory: string): { target: string; journal: string } {
   const target = join(directory, 'target')
   const staging = join(target, '.svc-staging-dep_x')
+  mkdirSync(staging, { mode: 0o700, recursive: true })
   mkdirSync(join(staging, 'files/app'), { recursive: true })
   mkdirSync(join(staging, 'aside'))
   mkdirSync(join(target, 'app'))
@@ -40,7 +41,8 @@ t.test('a time is put back where it was set, and the file was not changed since'
   const times = { set: 2000, 'not set': 1000, 'changed since': 9000, 'folder/with space': 2000 }
   for (const [path, ms] of Object.entries(times)) utimesSync(join(target, path), ms / 1000, ms / 1000)
   const journal = beginJournal(disk, directory, 'dep_x', target)
-  mkdirSync(join(target, '.svc-staging-dep_x'))
+  mkdirSync(join(target, '.svc-staging-dep_x'), 0o700)
+  mkdirSync(join(target, '.svc-staging-dep_x/files'))
   journal.ready([...Object.keys(times), 'gone'].map(path => ({ kind: 'T', path, fromMs: 1000, toMs: 2000 })))
   t.equal(recover(disk, journal.path), 'put back')
   t.strictSame(Object.keys(times).map(path => statSync(join(target, path)).mtimeMs), [1000, 1000, 9000, 1000])

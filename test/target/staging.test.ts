@@ -1,0 +1,93 @@
+import t from 'tap'
+import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync, renameSync, rmdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { disk, type Disk } from '../../lib/target/disk.js'
+import { canHoldDirectories, type HeldDirectory } from '../../lib/target/held.js'
+import { holdTarget } from '../../lib/target/reach.js'
+import { findStaging, makeStaging, removeStaging } from '../../lib/target/staging.js'
+import { snapshot } from '../support/tree.js'
+
+const name = '.svc-staging-dep_x'
+const user = process.geteuid?.() ?? 0
+
+function target(directory: string, close: (done: () => void) => void): HeldDirectory {
+  const root = holdTarget(disk, join(directory, 'target'))
+  close(root.close)
+  return root
+}
+
+t.test('it is made, known again by its mark, and removed', async t => {
+  const directory = t.testdir({ target: { file: 'x' } })
+  const root = target(directory, t.teardown)
+  const staging = makeStaging(disk, root, 'dep_x')
+  t.equal(lstatSync(join(directory, 'target', name)).mode & 0o777, 0o700)
+  t.throws(() => makeStaging(disk, root, 'dep_x'), { code: 'staging_in_the_way', message: `Nothing was changed: the target has "${name}" already; remove it` })
+  const { mark } = staging
+  const found = findStaging(disk, root, { deployId: 'dep_x', user, mark })
+  t.match(found, { mark, isEmpty: false })
+  found?.close()
+  t.equal(findStaging(disk, root, { deployId: 'dep_x', user, mark: 'another' }), null)
+  t.equal(findStaging(disk, root, { deployId: 'dep_y', user, mark }), null)
+  writeFileSync(`${staging.path}/some`, 'x')
+  removeStaging(disk, root, 'dep_x', staging)
+  staging.close()
+  t.strictSame(readdirSync(join(directory, 'target')), ['file'])
+})
+
+t.test('one that is open to others, of another user, or a link is not the one that was made', { skip: process.geteuid === undefined && 'this system has no owners' }, async t => {
+  const directory = t.testdir({ target: {}, outside: {} })
+  const root = target(directory, t.teardown)
+  const place = join(directory, 'target', name)
+  const find = (): unknown => findStaging(disk, root, { deployId: 'dep_x', user, mark: null })
+  mkdirSync(place, 0o755)
+  t.equal(find(), null)
+  chmodSync(place, 0o700)
+  t.not(find(), null)
+  if (user === 0) {
+    chownSync(place, 65534, 65534)
+    t.equal(find(), null)
+  }
+  rmdirSync(place)
+  symlinkSync('../outside', place)
+  t.equal(find(), null)
+})
+
+t.test('exchanged between its making and its first use, it is refused, and nothing is written', { skip: !canHoldDirectories && 'directories are held on Linux' }, async t => {
+  const plants: Array<[what: string, plant: (place: string) => void]> = [
+    ['a link', place => symlinkSync('../outside', place)],
+    ['a directory open to others', place => mkdirSync(place, 0o777)],
+    ['a directory with a link in it', place => {
+      mkdirSync(place, 0o700)
+      symlinkSync('../../outside', join(place, 'files'))
+    }],
+    ['a file', place => writeFileSync(place, 'x')],
+    ['nothing', () => {}]
+  ]
+  for (const [what, plant] of plants) {
+    const directory = t.testdir({ target: {}, outside: { keep: 'k' } })
+    const root = target(directory, t.teardown)
+    const place = join(directory, 'target', name)
+    const mkdirAndExchange = ((path: string, mode: number) => {
+      disk.mkdirSync(path, mode)
+      if (!path.endsWith(name)) return
+      renameSync(place, join(directory, 'target/away'))
+      plant(place)
+    }) as Disk['mkdirSync']
+    t.throws(() => makeStaging({ ...disk, mkdirSync: mkdirAndExchange }, root, 'dep_x'), { code: 'staging_not_ours' }, what)
+    t.strictSame(snapshot(join(directory, 'outside')), ['keep 644 k'])
+    t.strictSame(readdirSync(join(directory, 'target/away')), [])
+  }
+})
+
+t.test('renamed by another, it is emptied all the same', { skip: !canHoldDirectories && 'directories are held on Linux' }, async t => {
+  const directory = t.testdir({ target: {}, outside: { keep: 'k' } })
+  const root = target(directory, t.teardown)
+  const staging = makeStaging(disk, root, 'dep_x')
+  writeFileSync(`${staging.path}/some`, 'x')
+  renameSync(join(directory, 'target', name), join(directory, 'target/away'))
+  symlinkSync('../outside', join(directory, 'target', name))
+  removeStaging(disk, root, 'dep_x', staging)
+  staging.close()
+  t.strictSame(readdirSync(join(directory, 'target/away')), [])
+  t.strictSame(snapshot(join(directory, 'outside')), ['keep 644 k'])
+})
