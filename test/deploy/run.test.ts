@@ -99,9 +99,7 @@ t.test('scripts get their environment, and the server keeps its secrets', async 
     'SVC_PROJECT_NAME=A "quoted" name', 'SVC_ENV=staging',
     `SVC_DEPLOY_ID=${row.id}`, `SVC_DEPLOY_PATH=${project.deployPath}`, 'SVC_DEPLOY_MODE=deploy', project.deployPath
   ]) t.ok(output.includes(`\n${line}\n`), line)
-  for (const name of ['PATH', 'SVC_ENV', 'LD_PRELOAD']) {
-    t.ok(output.includes(`→ the variable "${name}" is left out`), name)
-  }
+  t.match(output, '→ left out of the scripts\' environment: "PATH", "SVC_ENV", "LD_PRELOAD" (a client may never set it)')
   t.notMatch(output, /hunter2|^ADMIN_TOKEN|^SVC_HOME|x\.so|=fake/m)
 })
 
