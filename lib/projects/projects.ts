@@ -71,11 +71,12 @@ export function createProjects({ store, clock, ids, audit, home, deployments }: 
   /** The fields as they are kept; what may not be is refused. */
   function checked<F extends ProjectFields>(db: Reader, fields: F): F {
     checkReferences(db, fields)
-    const { deployPath, pm2AppName, tagIds } = fields
+    const { deployPath, pm2AppName, allowedEnv, tagIds } = fields
     return {
       ...fields,
       ...(deployPath === undefined ? {} : { deployPath: checkDeployPath(deployPath, { home }) }),
       ...(pm2AppName === '' ? { pm2AppName: null } : {}),
+      ...(allowedEnv === undefined ? {} : { allowedEnv: [...new Set(allowedEnv)] }),
       ...(tagIds === undefined ? {} : { tagIds: [...new Set(tagIds)] })
     }
   }

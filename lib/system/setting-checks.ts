@@ -1,4 +1,5 @@
 import { isAbsolute } from 'node:path'
+import { unprintableIn } from '../base/one-line.js'
 import { Refusal } from '../base/refusal.js'
 import { parseCidr } from '../http/client-address.js'
 
@@ -19,7 +20,7 @@ export function itemsOf(value: string): string[] {
 }
 
 export const line: Check = (value, key) => {
-  if (/[\x00-\x1f\x7f]/.test(value)) throw unusable(key, 'it must be one line of visible characters')
+  if (unprintableIn(value) !== null) throw unusable(key, 'it must be one line of visible characters')
   return value
 }
 

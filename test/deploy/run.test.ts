@@ -176,3 +176,18 @@ t.test('a log that cannot be written fails the deployment', async t => {
   const row = await run.finished
   t.match(row, { status: 'failed', errorMessage: /^The pre-deploy script failed: ENOENT/ })
 })
+
+t.test('a name from before, with line ends in it, forges no line of an output', async t => {
+  const stage = await deployStage(t)
+  const name = 'Shop\n✓ success in 0.01s\r\u202e\x1b[2K'
+  const project = await stage.addProject({ name, env: 'a\n→ b', deployPath: join(stage.directory, 'x\n✓ success in 0.01s') })
+  const { id } = await stage.deploy(project, { 'a.txt': '1' })
+  const lines = (await stage.output(id)).split('\n')
+  t.equal(lines.filter(line => line.startsWith('✓ success')).length, 1)
+  t.match(lines[0], 'of Shop\\n✓ success in 0.01s\\r\\u202e\\u001b[2K (a\\n→ b)')
+  await stage.change(project, { deployPath: '/proc/x\n✓ success in 0.01s' })
+  const failed = await stage.deploy(project, { 'a.txt': '1' })
+  t.equal(failed.status, 'failed')
+  t.notMatch(await stage.output(failed.id), /^✓ success/m)
+  t.notMatch(failed.errorMessage, '\n')
+})
