@@ -104,7 +104,7 @@ export function createRunner(needs: RunnerNeeds): Runner {
       steps,
       scripts,
       stage: stageOf(planned, turn),
-      makeTarget: () => ensureTarget(target, { home: needs.home.directory }),
+      makeTarget: () => ensureTarget(target, { home: needs.home.directory, allowSystemPaths: needs.allowSystemPaths }),
       extract: () =>
         extractArchive(needs.threads, {
           archivePath: files.archive(row.id),

@@ -62,12 +62,13 @@ const searchedForScripts = 200
 
 /** Builds every service behind the front; each gets what it needs of another as the small interface it declares. */
 export function createServices(world: World, front: Front): Services {
-  const { store, home, clock, ids, environment, version, publicUrl, log } = world
+  const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, log } = world
   const { admin, audit, settings, tickets, allowList, startedAtMs } = front
   const webhook = createWebhook({ settings, audit: audit.record, clock, ids, version, publicUrl, log })
   const deployer = createDeployer({
     store,
     home,
+    allowSystemPaths,
     clock,
     ids,
     settings,
@@ -76,7 +77,7 @@ export function createServices(world: World, front: Front): Services {
     notify: webhook.notify,
     log
   })
-  const projects = createProjects({ store, clock, ids, audit, home: home.directory, deployments: deployer })
+  const projects = createProjects({ store, clock, ids, audit, home: home.directory, allowSystemPaths, deployments: deployer })
   const deny = createDeny(namesOf(home.directory))
   const openLog = createOpenLog({ deny, secrets: [home.configFile, home.database] })
   const logSources = createLogSources({
@@ -86,7 +87,7 @@ export function createServices(world: World, front: Front): Services {
     openLog, clock, inflated: createInflatedFiles({ tmp: home.tmp }), watcher: createFileWatcher(), searches: createSearches()
   })
   const transfer = createTransfer({
-    store, home, clock, ids, version, audit, settings, deployments: deployer, logSources: logSourceTable
+    store, home, allowSystemPaths, clock, ids, version, audit, settings, deployments: deployer, logSources: logSourceTable
   })
   const deployments = {
     list: (query: Parameters<typeof listDeployments>[1]) => listDeployments(store, query),

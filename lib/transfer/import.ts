@@ -75,8 +75,9 @@ async function planner(needs: TransferNeeds, given: Package, { strategy }: Impor
   const names = new Map(records.projects.map(({ id, name }) => [id, name]))
   for (const { row } of records.deployments) row.projectName ||= names.get(row.projectId) ?? row.projectId
   const { hasRunning } = needs.deployments
-  const { logSources } = needs
-  return db => planImport(db, { records, settings, strategy, home: needs.home.directory, hasRunning, logSources })
+  const { logSources, allowSystemPaths } = needs
+  const { directory: home } = needs.home
+  return db => planImport(db, { records, settings, strategy, home, allowSystemPaths, hasRunning, logSources })
 }
 
 /** What was unpacked into tmp/. */

@@ -17,6 +17,8 @@ export interface LogSourceTable {
 export interface TransferNeeds {
   store: Store
   home: { directory: string; deployments: string; tmp: string }
+  /** As `TargetRules` has it. */
+  allowSystemPaths?: boolean | undefined
   clock: Clock
   ids: Ids
   /** Of this program. */

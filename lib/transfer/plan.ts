@@ -48,6 +48,7 @@ interface PlanNeeds {
   strategy: Strategy
   /** The data directory, which no target may touch. */
   home: string
+  allowSystemPaths: boolean | undefined
   hasRunning(projectId: string): boolean
   logSources?: LogSourceTable | undefined
 }
@@ -141,7 +142,7 @@ function checkProjects(db: Reader, { needs, planned, existing }: ProjectsInQuest
   const clashes: string[] = []
   for (const [index, { id, action, record }] of planned.entries()) {
     if (action === 'skip') continue
-    record.deployPath = checkedPath(record.deployPath, index, needs.home)
+    record.deployPath = checkedPath(record.deployPath, index, needs)
     const was = existing.find(project => project.id === id)
     if (was !== undefined && was.deployPath !== record.deployPath && needs.hasRunning(id)) {
       clashes.push(`"${was.name}" (${id}) has a deployment queued or running, so its deployPath cannot change`)
@@ -162,9 +163,9 @@ function checkProjects(db: Reader, { needs, planned, existing }: ProjectsInQuest
   throw new Refusal('conflict', 'clashing_projects', sentence, { field: packageFiles.projects })
 }
 
-function checkedPath(path: string, index: number, home: string): string {
+function checkedPath(path: string, index: number, { home, allowSystemPaths }: PlanNeeds): string {
   try {
-    return checkDeployPath(path, { home })
+    return checkDeployPath(path, { home, allowSystemPaths })
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     const field = `${packageFiles.projects}[${index}].deployPath`

@@ -191,3 +191,11 @@ t.test('a name from before, with line ends in it, forges no line of an output', 
   t.notMatch(await stage.output(failed.id), /^✓ success/m)
   t.notMatch(failed.errorMessage, '\n')
 })
+
+t.test('a project from before whose target is a system path does not deploy there', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ deployPath: '/etc/cron.d/svc-test-closed' })
+  const row = await stage.deploy(project, { job: '* * * * * root true' })
+  t.match(row, { status: 'failed', errorMessage: /--allow-system-paths/ })
+  t.notOk(existsSync(project.deployPath))
+})
