@@ -7,7 +7,7 @@ const result: ImportResult = {
   strategy: 'overwrite', dryRun: true,
   settings: { created: ['a'], replaced: ['b', 'c'], skipped: [] }, categories: none, tags: none,
   projects: { created: [], replaced: [], skipped: ['proj_a'] }, logSources: none, deployments: none,
-  artifacts: { created: ['proj_b'], replaced: [], skipped: [], failed: [] }, notes: []
+  artifacts: { created: ['proj_b'], replaced: [], skipped: [], failed: [] }, brings: { settings: [], projects: [], logSources: [] }, notes: []
 }
 
 t.test('parts without a record are passed over', async t => {
