@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { ImportResult, PartResult } from '../../../lib/model/transfer.js'
-import { countRecords, partsOf } from '../../../www/elements/import-parts.js'
+import { countRecords, partsOf, visible } from '../../../www/elements/import-parts.js'
 
 const none: PartResult = { created: [], replaced: [], skipped: [] }
 const result: ImportResult = {
@@ -17,4 +17,9 @@ t.test('parts without a record are passed over', async t => {
 
 t.test('records are counted, files are not', async t => {
   t.same(countRecords(result), { created: 1, replaced: 2, skipped: 1 })
+})
+
+t.test('a script is shown with what would hide a part of it', async t => {
+  t.equal(visible('a\n\tb'), 'a\n\tb')
+  t.equal(visible('true\r# \u202ex\u2066\x1b[2K'), 'true\\u000d# \\u202ex\\u2066\\u001b[2K')
 })
