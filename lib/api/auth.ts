@@ -5,7 +5,7 @@ import { Refusal } from '../base/refusal.js'
 import type { ClientAddress } from '../http/route.js'
 import { json } from '../http/route.js'
 import type { AuditEvent } from '../model/audit.js'
-import { oneOf, readFields, text } from './fields.js'
+import { line, oneOf, readFields } from './fields.js'
 import type { Handler } from './route.js'
 
 const maxTokenLength = 4096
@@ -21,7 +21,7 @@ export interface AuthNeeds {
 export function authHandlers({ admin, lockout, tickets, audit }: AuthNeeds) {
   const login: Handler = async request => {
     const { client, actor } = request
-    const { token } = readFields(await request.json(), { token: text({ max: maxTokenLength }) })
+    const { token } = readFields(await request.json(), { token: line({ max: maxTokenLength }) })
     const attempt = await lockout.attempt(client, () => admin.verify(token))
     if (attempt !== 'right') {
       await audit.record({ action: 'auth.login_failed', actor, ok: false, detail: detailOf(attempt) })
@@ -34,8 +34,8 @@ export function authHandlers({ admin, lockout, tickets, audit }: AuthNeeds) {
   const changeToken: Handler = async request => {
     const { client, actor } = request
     const fields = readFields(await request.json(), {
-      oldToken: text({ max: maxTokenLength }),
-      newToken: text({ max: maxTokenLength })
+      oldToken: line({ max: maxTokenLength }),
+      newToken: line({ max: maxTokenLength })
     })
     const attempt = await lockout.attempt(client, () => admin.verify(fields.oldToken))
     if (attempt !== 'right') {
@@ -49,7 +49,7 @@ export function authHandlers({ admin, lockout, tickets, audit }: AuthNeeds) {
 
   /** For the one who owns the data directory, and so needs no old token: `svc admin reset-password`. */
   const resetToken: Handler = async request => {
-    const { newToken } = readFields(await request.json(), { newToken: text({ max: maxTokenLength }) })
+    const { newToken } = readFields(await request.json(), { newToken: line({ max: maxTokenLength }) })
     await admin.change(newToken)
     await audit.record({ action: 'auth.reset_token', actor: request.actor })
     return json({ success: true, message: 'The admin token was reset' })

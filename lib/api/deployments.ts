@@ -2,14 +2,14 @@ import { invalid } from '../base/refusal.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { json } from '../http/route.js'
 import { maxMessageLength } from '../model/deployment.js'
-import { nullable, oneOf, queryText, readFields, text } from './fields.js'
+import { line, nullable, oneOf, queryText, readFields } from './fields.js'
 import type { Records } from './records.js'
 import type { ApiRequest, Handler } from './route.js'
 import { param } from './route.js'
 import { runReply } from './run-reply.js'
 
 const finalStatuses = ['success', 'failed'] as const
-const rollbackFields = { message: nullable(text({ max: maxMessageLength })) }
+const rollbackFields = { message: nullable(line({ max: maxMessageLength })) }
 
 export interface DeploymentsNeeds {
   deployer: Pick<Deployer, 'rollback' | 'cancel' | 'mark' | 'follow' | 'manifest' | 'changes'>

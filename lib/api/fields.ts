@@ -1,3 +1,4 @@
+import { unprintableIn } from '../base/one-line.js'
 import { Refusal, invalid } from '../base/refusal.js'
 
 /** Turns one unknown value into a typed one, or refuses with a sentence that names the field. */
@@ -42,8 +43,23 @@ export const maxTextLength = 10_000
 export const maxScriptLength = 100_000
 export const maxPathLength = 4096
 
-/** A string without NUL, of `min` (0) to `max` (10,000) characters. */
-export function text({ min = 0, max = maxTextLength, trim = false }: TextLimits = {}): Read<string> {
+/**
+ * A string of one line (a name, a path, a message): no control characters, no bidirectional marks, no halves of
+ * surrogate pairs. What is printed in a log or a table has to be one, or it forges lines there.
+ */
+export function line(limits: TextLimits = {}): Read<string> {
+  const read = multiline(limits)
+  return (value, field) => {
+    const given = read(value, field)
+    const found = unprintableIn(given)
+    if (found === null) return given
+    const sentence = `"${field}" must be one line of visible characters: it contains ${found}`
+    throw invalid(field, sentence)
+  }
+}
+
+/** A string of any lines (a description, a script), without NUL, of `min` (0) to `max` (10,000) characters. */
+export function multiline({ min = 0, max = maxTextLength, trim = false }: TextLimits = {}): Read<string> {
   return (value, field) => {
     if (value === undefined) throw invalid(field, `"${field}" is missing: a string is needed`)
     if (typeof value !== 'string') throw wrongType(field, 'a string', value)
@@ -56,7 +72,7 @@ export function text({ min = 0, max = maxTextLength, trim = false }: TextLimits 
 }
 
 /** A name for people: trimmed, not empty. */
-export const name: Read<string> = text({ min: 1, max: maxNameLength, trim: true })
+export const name: Read<string> = line({ min: 1, max: maxNameLength, trim: true })
 
 export const flag: Read<boolean> = (value, field) => {
   if (value === undefined) throw invalid(field, `"${field}" is missing: true or false is needed`)

@@ -1,14 +1,31 @@
+import { join } from 'node:path'
 import { Refusal, invalid } from '../base/refusal.js'
 import { attachment, fileReply } from '../http/file.js'
 import { json } from '../http/route.js'
+import type { Secrets } from '../logs/secrets.js'
 import type { FileEntry } from '../model/file-entry.js'
 import type { Project } from '../model/project.js'
 import { listDirectory, openFile, readPreview } from '../target/browse.js'
+import type { Inspect } from '../target/browse.js'
 import type { ApiRequest, Handler } from './route.js'
 import { param } from './route.js'
 
-/** What lies in a project's target (§4.4), never anything outside it. */
-export function fileHandlers({ projects }: { projects: { get(id: string): Project } }) {
+interface FilesNeeds {
+  projects: { get(id: string): Project }
+  secrets: Secrets
+}
+
+/** What lies in a project's target (§4.4), never anything outside it; what may hold secrets is listed and not shown. */
+export function fileHandlers({ projects, secrets }: FilesNeeds) {
+  function inspect(deployPath: string, asked: string): Inspect {
+    const named = { asked, field: 'path' }
+    return ({ handle, path }) => {
+      secrets.checkPath(join(deployPath, asked), named)
+      secrets.checkPath(path, named)
+      return secrets.checkOpened(handle, path, named)
+    }
+  }
+
   return {
     list: async request => {
       const { deployPath } = projects.get(param(request, 'id'))
@@ -19,14 +36,15 @@ export function fileHandlers({ projects }: { projects: { get(id: string): Projec
 
     preview: async request => {
       const { deployPath } = projects.get(param(request, 'id'))
-      return json(await readPreview(deployPath, filePath(request)))
+      const asked = filePath(request)
+      return json(await readPreview(deployPath, asked, inspect(deployPath, asked)))
     },
 
     /** Whatever the file is, it comes as one to keep, never as a page of this origin. */
     download: async request => {
       const { deployPath } = projects.get(param(request, 'id'))
       const asked = filePath(request)
-      const { handle, path } = await openFile(deployPath, asked)
+      const { handle, path } = await openFile(deployPath, asked, inspect(deployPath, asked))
       const name = asked.slice(asked.lastIndexOf('/') + 1)
       return fileReply({ path, handle, headers: { 'content-disposition': attachment(name) } })
     }

@@ -11,6 +11,7 @@ import { logKinds } from '../model/log-source.js'
 import type { LogSource } from '../model/log-source.js'
 import {
   integer,
+  line,
   list,
   maxNameLength,
   maxPathLength,
@@ -21,8 +22,7 @@ import {
   queryLimit,
   queryOffset,
   readFields,
-  switchText,
-  text
+  switchText
 } from './fields.js'
 import type { Read } from './fields.js'
 import type { ApiRequest, Handler } from './route.js'
@@ -34,8 +34,8 @@ const item: Read<{ filePath: string; label: string | undefined; kind: LogSource[
   }
   const { filePath, label, kind } = value as Record<string, unknown>
   return {
-    filePath: text({ min: 1, max: maxPathLength })(filePath, `${field}.filePath`),
-    label: optional(text({ max: maxNameLength, trim: true }))(label, `${field}.label`),
+    filePath: line({ min: 1, max: maxPathLength })(filePath, `${field}.filePath`),
+    label: optional(line({ max: maxNameLength, trim: true }))(label, `${field}.label`),
     kind: optional(oneOf(logKinds))(kind, `${field}.kind`)
   }
 }
@@ -50,7 +50,7 @@ const changeFields = {
     if (value !== undefined) throw invalid(field, '"filePath" cannot be changed: delete the log source and add another')
   }) satisfies Read<void>
 }
-const bulkFields = { ids: list(text({ min: 1, max: 100 }), { min: 1, max: 200 }), action: oneOf(['delete'] as const) }
+const bulkFields = { ids: list(line({ min: 1, max: 100 }), { min: 1, max: 200 }), action: oneOf(['delete'] as const) }
 
 const directions = ['forward', 'backward', 'tail'] as const
 

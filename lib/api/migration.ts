@@ -56,6 +56,7 @@ export function migrationHandlers({ transfer, deployer, clock }: MigrationNeeds)
       const { query, headers, actor, signal } = request
       const strategy = queryChoice(query, 'strategy', strategies) ?? 'skip-existing'
       const restoreArtifacts = switchText(query.get('restoreArtifacts'), 'restoreArtifacts') ?? true
+      const accessSettings = switchText(query.get('accessSettings'), 'accessSettings') ?? false
       const dryRun = switchText(query.get('dryRun'), 'dryRun') ?? false
       if (strategy === 'overwrite' && headers['x-confirm-overwrite'] !== 'yes') throw unconfirmed()
       const { received } = await readUploadForm(request, {
@@ -64,7 +65,7 @@ export function migrationHandlers({ transfer, deployer, clock }: MigrationNeeds)
         onField: () => {}
       })
       try {
-        const result = await transfer.import(received.path, { strategy, restoreArtifacts, dryRun, actor, signal })
+        const result = await transfer.import(received.path, { strategy, accessSettings, restoreArtifacts, dryRun, actor, signal })
         return json({ success: true, ...result })
       } finally {
         await received.discard()

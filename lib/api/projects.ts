@@ -1,46 +1,58 @@
+import { invalid } from '../base/refusal.js'
 import { json } from '../http/route.js'
 import type { Actor } from '../model/audit.js'
 import { bulkActions } from '../model/bulk.js'
 import type { BulkAction, BulkOutcome } from '../model/bulk.js'
+import { allowedEnvFault, maxAllowedEnv } from '../model/client-env.js'
 import type { Project, RecentScripts } from '../model/project.js'
 import type { NewProject, ProjectFields } from '../projects/projects.js'
 import {
   flag,
+  line,
   list,
   maxNameLength,
   maxPathLength,
   maxScriptLength,
+  multiline,
   name,
   nullable,
   oneOf,
   optional,
   queryText,
-  readFields,
-  text
+  readFields
 } from './fields.js'
+import type { Read } from './fields.js'
 import type { Handler } from './route.js'
 import { param } from './route.js'
 
-const id = text({ min: 1, max: 100 })
+const id = line({ min: 1, max: 100 })
 const ids = list(id, { max: 200 })
 const emptyIsNull = (given: string | null | undefined) => (given === '' ? null : given)
+
+const variable: Read<string> = (value, field) => {
+  const given = line()(value, field)
+  const fault = allowedEnvFault(given)
+  if (fault !== null) throw invalid(field, `"${field}" cannot be "${given}": it ${fault}`)
+  return given
+}
 
 /** Everything that may be given of a project; `PUT` takes any of it, `POST` needs the first two. */
 const projectFields = {
   name: optional(name),
-  deployPath: optional(text({ min: 1, max: maxPathLength })),
-  description: optional(text()),
-  env: optional(text({ max: maxNameLength, trim: true })),
-  categoryId: optional(nullable(text({ max: 100 }))),
-  pm2AppName: optional(nullable(text({ max: maxNameLength, trim: true }))),
+  deployPath: optional(line({ min: 1, max: maxPathLength })),
+  description: optional(multiline()),
+  env: optional(line({ max: maxNameLength, trim: true })),
+  categoryId: optional(nullable(line({ max: 100 }))),
+  pm2AppName: optional(nullable(line({ max: maxNameLength, trim: true }))),
   tagIds: optional(ids),
-  preDeployScript: optional(text({ max: maxScriptLength })),
-  postDeployScript: optional(text({ max: maxScriptLength })),
+  preDeployScript: optional(multiline({ max: maxScriptLength })),
+  postDeployScript: optional(multiline({ max: maxScriptLength })),
   postDeployAsync: optional(flag),
   allowClientScripts: optional(nullable(flag)),
+  allowedEnv: optional(list(variable, { max: maxAllowedEnv })),
   pinned: optional(flag)
 }
-const newProjectFields = { ...projectFields, name, deployPath: text({ min: 1, max: maxPathLength }) }
+const newProjectFields = { ...projectFields, name, deployPath: line({ min: 1, max: maxPathLength }) }
 
 const bulkFields = {
   ids: list(id, { min: 1, max: 200 }),

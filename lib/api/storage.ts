@@ -1,6 +1,6 @@
 import { json } from '../http/route.js'
 import type { Storage } from '../system/storage.js'
-import { flag, integer, optional, readFields, text } from './fields.js'
+import { flag, integer, line, optional, readFields } from './fields.js'
 import type { Handler } from './route.js'
 
 const maxKeep = 10_000
@@ -13,7 +13,7 @@ export function storageHandlers({ storage }: { storage: Storage }) {
     clean: async request => {
       const { dryRun = false, projectId, keep } = readFields((await request.json()) ?? {}, {
         dryRun: optional(flag),
-        projectId: optional(text({ min: 1, max: 100 })),
+        projectId: optional(line({ min: 1, max: 100 })),
         keep: optional(integer(1, maxKeep))
       })
       const { archives, temporaryFiles, freedBytes } = await storage.clean({ dryRun, projectId, keep, actor: request.actor })

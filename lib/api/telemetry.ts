@@ -1,7 +1,7 @@
 import { invalid } from '../base/refusal.js'
 import { json } from '../http/route.js'
 import { telemetryEvents, type TelemetryOverview, type TelemetryReport } from '../model/telemetry.js'
-import { oneOf, queryLimit, readFields, text, type Read } from './fields.js'
+import { line, oneOf, queryLimit, readFields, type Read } from './fields.js'
 import type { Handler } from './route.js'
 
 export interface TelemetryNeeds {
@@ -40,7 +40,7 @@ export function telemetryHandlers({ collector, maxDays, reports, overviews }: Te
   } satisfies Record<string, Handler>
 }
 
-const short = text({ min: 1, max: 64 })
+const short = line({ min: 1, max: 64 })
 
 /** What is shown to anybody afterwards: no sentence, no markup. */
 const word: Read<string> = (value, field) => {

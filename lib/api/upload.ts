@@ -3,7 +3,7 @@ import { Refusal, invalid, notFound } from '../base/refusal.js'
 import type { DeployRequest, Deployer, Received } from '../deploy/deployer.js'
 import { maxMessageLength } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
-import { maxScriptLength, switchText, text } from './fields.js'
+import { line, maxScriptLength, multiline, switchText } from './fields.js'
 import type { ApiRequest, Handler } from './route.js'
 import { runReply } from './run-reply.js'
 import { readUploadForm } from './upload-form.js'
@@ -85,8 +85,8 @@ function readRequest(fields: Map<string, string>, actor: Caller): DeployRequest 
   }
 }
 
-const script = text({ max: maxScriptLength })
-const message = text({ max: maxMessageLength })
+const script = multiline({ max: maxScriptLength })
+const message = line({ max: maxMessageLength })
 
 /** How each field beside `projectId` is read; others are ignored. */
 const readers = {
@@ -110,7 +110,7 @@ function readVariables(value: string | undefined): Record<string, string> {
   }
   for (const [name, setting] of entries) {
     if (name === '' || /[=\0]/.test(name)) throw invalid('env', `"env" holds "${name}": that is no name of a variable`)
-    text()(setting, `env.${name}`)
+    multiline()(setting, `env.${name}`)
   }
   return Object.fromEntries(entries) as Record<string, string>
 }

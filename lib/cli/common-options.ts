@@ -1,12 +1,23 @@
+import { unprintableIn } from '../base/one-line.js'
+import { maxMessageLength } from '../model/deployment.js'
+import { usage } from './args.js'
+
 /** Option rows that several commands have in common. */
 export const sharedOptions = {
   server: { type: 'text', value: 'url', help: "the server's address; may have a path" },
   adminToken: { type: 'text', value: 'token', help: 'the admin token; "-" reads it from standard input' },
   env: { type: 'text', alias: 'e', value: 'name', help: 'the environment: reads svc.config.<name>.json' },
-  message: { type: 'text', alias: 'm', value: 'text', help: 'what this deployment is about' },
+  message: { type: 'text', alias: 'm', value: 'text', help: 'what this deployment is about, in one line' },
   json: { type: 'switch', help: 'print the result as JSON' },
   yes: { type: 'switch', alias: 'y', help: 'do not ask' }
 } as const
+
+/** Refuses a --message that the server would refuse, before anything is packed. */
+export function checkMessage(message = ''): void {
+  if (message.length > maxMessageLength) throw usage('--message', `--message is too long: at most ${maxMessageLength} characters`)
+  const found = unprintableIn(message)
+  if (found !== null) throw usage('--message', `--message must be one line of visible characters: it contains ${found}`)
+}
 
 /** What decides which files are packed. */
 export const packOptions = {

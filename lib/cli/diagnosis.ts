@@ -1,5 +1,6 @@
 import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
+import { oneLine } from '../base/one-line.js'
 import { Refusal } from '../base/refusal.js'
 import { bunVersion } from '../base/runtime.js'
 import { formatBytes } from '../base/size.js'
@@ -126,7 +127,7 @@ export function detailFindings(detail: HealthDetail): Finding[] {
       : failure('Server\'s data directory', `${kiteHome.path} cannot be written`, 'Give it to the user the server runs as'),
     disk.percentUsed === null ? pass('Server\'s disk', 'not told') : diskFinding('Server\'s disk', { ...disk, percentUsed: disk.percentUsed }),
     deploy.last5[0]?.status === 'failed'
-      ? warning('Deployments', `the last one failed (${deploy.last5[0].projectName})`, `svc logs ${deploy.last5[0].id}`)
+      ? warning('Deployments', `the last one failed (${oneLine(deploy.last5[0].projectName)})`, `svc logs ${deploy.last5[0].id}`)
       : pass('Deployments', deploy.successRate === null ? 'none yet' : `${deploy.successRate} % of the last ${deploy.last5.length} succeeded`)
   ]
 }

@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process'
+import { oneLine } from '../base/one-line.js'
 import { maxMessageLength } from '../model/deployment.js'
 
 const limitMs = 3000
 
-/** The subject line of the commit a directory is at; undefined without git, or where nothing is committed yet. */
+/** The subject line of the commit a directory is at, as the server takes it; undefined without git, or where nothing is committed yet. */
 export async function commitSubject(
   directory: string,
   env: Readonly<Record<string, string | undefined>>
@@ -11,7 +12,7 @@ export async function commitSubject(
   return await new Promise(resolve => {
     const options = { cwd: directory, env: { ...env }, timeout: limitMs }
     execFile('git', ['log', '-1', '--no-show-signature', '--format=%s'], options, (error, stdout) => {
-      resolve(error === null ? cutToCharacters(stdout.trim(), maxMessageLength) || undefined : undefined)
+      resolve(error === null ? cutToCharacters(oneLine(stdout.trim()), maxMessageLength) || undefined : undefined)
     })
   })
 }

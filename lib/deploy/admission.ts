@@ -50,8 +50,6 @@ interface Draft {
   rollbackOf: string | null
   offered: OfferedScripts
   env: Record<string, string>
-  /** The first lines of its output. */
-  lines: string[]
   discardUpload(): Promise<void>
 }
 
@@ -72,7 +70,6 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
         rollbackOf: null,
         offered: { origin: 'upload', ...request },
         env: request.env,
-        lines: [],
         discardUpload: received.discard
       })
     } catch (error) {
@@ -86,13 +83,11 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
     if (source === undefined) throw notFound('Deployment', sourceId)
     const project = admissibleProject(source.projectId)
     refuseRollback(source)
-    const { offered, dropped } = offeredBySource(source, project, settings.flag('allow_client_scripts'))
-    const why = 'clients may not send scripts any more'
-    const lines = dropped.map(step => `→ the ${step} script of ${sourceId} is left out: ${why}`)
+    const offered = offeredBySource(source)
     const startedAt = now()
     const archive = { bytes: source.archiveBytes, sha256: source.archiveSha256, startedAt, endedAt: startedAt }
     const message = messageOf(request)
-    const draft = { project, actor: request.actor, message, archive, rollbackOf: sourceId, offered, env: {}, lines }
+    const draft = { project, actor: request.actor, message, archive, rollbackOf: sourceId, offered, env: {} }
     try {
       return await admit(files.archive(sourceId), ids.id('dep_'), { ...draft, discardUpload: async () => {} })
     } catch (error) {
@@ -115,7 +110,7 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
       await intake.keep(archivePath, id)
       draft = { ...draft, archive: { ...draft.archive, endedAt: now() } }
       const output = await openOutput({ path: files.output(id), clock, onWritten: () => live.find(id)?.wake() })
-      for (const line of [...firstLines(id, draft), ...draft.lines]) output.say(line)
+      for (const line of firstLines(id, draft)) output.say(line)
       await output.flush()
       const planned = await store.write(tx => {
         needs.refuseWhenStopping()

@@ -1,3 +1,4 @@
+import { clientVariableFault } from '../model/client-env.js'
 import type { Project } from '../model/project.js'
 import { inheritedEnvironment } from '../proc/environment.js'
 
@@ -9,30 +10,41 @@ export interface ScriptFacts {
   previousDeployId: string | null
 }
 
-/**
- * What a client may not set: whatever makes the shell, or a program that the script starts, load code of somebody
- * else's choosing. `SVC_` names are ours.
- */
-const deniedNames = new Set([
-  'PATH', 'NODE_OPTIONS', 'NODE_PATH', 'BASH_ENV', 'ENV', 'IFS', 'SHELLOPTS', 'BASHOPTS', 'PS4', 'PROMPT_COMMAND',
-  'PYTHONPATH', 'PYTHONHOME', 'PYTHONSTARTUP', 'PERL5OPT', 'PERL5LIB', 'PERL5DB', 'RUBYOPT', 'RUBYLIB',
-  'JAVA_TOOL_OPTIONS', 'GIT_SSH_COMMAND', 'COMSPEC', 'PATHEXT'
-])
-const deniedPrefixes = ['LD_', 'DYLD_', 'SVC_', 'BASH_FUNC_']
-
-/** The variables a client sent, without those that it may not set; `dropped` names these. */
-export function acceptClientEnv(sent: Readonly<Record<string, string>>): {
-  accepted: Record<string, string>
-  dropped: string[]
-} {
-  const accepted: Record<string, string> = {}
-  const dropped: string[] = []
-  for (const [name, value] of Object.entries(sent)) {
-    if (isDenied(name) || !isPossible(name, value)) dropped.push(name)
-    else accepted[name] = value
-  }
-  return { accepted, dropped }
+/** A variable that does not reach the scripts. */
+export interface DroppedVariable {
+  name: string
+  /** The end of a sentence. Never the value. */
+  why: string
 }
+
+/**
+ * Divides what a client sent for scripts. `allowed` is the project's `allowedEnv` where clients may not send scripts, and
+ * null where they may. Every variable of a client goes through here, whatever kind of deployment it is.
+ */
+export function acceptClientEnv(
+  sent: Readonly<Record<string, string>>,
+  allowed: readonly string[] | null
+): { accepted: Record<string, string>; dropped: DroppedVariable[] } {
+  const judged = Object.entries(sent).map(([name, value]) => ({ name, value, why: clientVariableFault(name, value, allowed) }))
+  return {
+    accepted: Object.fromEntries(judged.flatMap(({ name, value, why }) => (why === null ? [[name, value]] : []))),
+    dropped: judged.flatMap(({ name, why }) => (why === null ? [] : [{ name, why }]))
+  }
+}
+
+/** Returns what the output says of variables that were left out: one line for each reason, names only. */
+export function linesOfDropped(dropped: readonly DroppedVariable[]): string[] {
+  const reasons = [...new Set(dropped.map(({ why }) => why))]
+  return reasons.map(reason => {
+    const names = dropped.filter(({ why }) => why === reason).map(({ name }) => JSON.stringify(name))
+    const more = names.length - maxNamesTold
+    const told = names.slice(0, maxNamesTold).join(', ') + (more > 0 ? `, and ${more} more` : '')
+    return `→ left out of the scripts' environment: ${told} (${reason})`
+  })
+}
+
+/** A client may send thousands. */
+const maxNamesTold = 50
 
 /** The whole environment of a script. */
 export function scriptEnvironment(
@@ -56,14 +68,4 @@ function variablesOf({ project, deployId, rollbackOf, previousDeployId }: Script
     SVC_PREVIOUS_DEPLOY_ID: previousDeployId ?? '',
     SVC_CHANGES: ''
   }
-}
-
-/** On Windows `Path` is `PATH`; elsewhere `env` is a variable like any other. */
-function isDenied(name: string): boolean {
-  const known = process.platform === 'win32' ? name.toUpperCase() : name
-  return deniedNames.has(known) || deniedPrefixes.some(prefix => known.startsWith(prefix))
-}
-
-function isPossible(name: string, value: string): boolean {
-  return name !== '' && !/[=\0]/.test(name) && !value.includes('\0')
 }

@@ -1,3 +1,4 @@
+import { oneLine } from '../base/one-line.js'
 import { Refusal } from '../base/refusal.js'
 import type { StepName } from '../model/deployment.js'
 
@@ -30,11 +31,11 @@ const stepTitles: Record<StepName, string> = {
   cleanup: 'Removing the temporary zip'
 }
 
-/** What an error in a step means, as one sentence for the record. */
+/** What an error in a step means, as one sentence for the record, on one line. */
 export function sentenceOf(error: unknown, step: StepName | null): string {
-  if (error instanceof StopRequest || error instanceof StepFailure) return error.message
+  if (error instanceof StopRequest || error instanceof StepFailure) return oneLine(error.message)
   const title = step === null ? 'The deployment' : stepTitles[step]
-  return `${title} failed: ${explain(error as NodeJS.ErrnoException)}`
+  return oneLine(`${title} failed: ${explain(error as NodeJS.ErrnoException)}`)
 }
 
 /** The 503 when the data directory has no room left; any other error unchanged. */

@@ -25,6 +25,8 @@ export interface Notice {
 export interface DeployNeeds {
   store: Store
   home: DeployHome
+  /** As `TargetRules` has it. */
+  allowSystemPaths?: boolean | undefined
   clock: Clock
   ids: Ids
   settings: DeploySettings

@@ -2,12 +2,13 @@ import { constants } from 'node:fs'
 import { open, type FileHandle } from 'node:fs/promises'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Clock } from '../base/clock.js'
+import { oneLine } from '../base/one-line.js'
 import { formatBytes } from '../base/size.js'
 import { storedLine } from './stored-output.js'
 
 /** The output of one deployment while it is written. The format is told in stored-output.ts. */
 export interface Output {
-  /** A sentence of ours. Never fails: what cannot be written shows in `flush`. */
+  /** A sentence of ours: one line, whatever names are in it. Never fails: what cannot be written shows in `flush`. */
   say(text: string): void
   /**
    * A line of a script. A promise: more waits to be written than memory should hold, so let the script wait for it.
@@ -88,7 +89,7 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
 
   return {
     say(text) {
-      for (const line of text.split(/\r?\n/)) add(line)
+      add(oneLine(text))
     },
     line(text) {
       if (fault !== null) throw fault

@@ -28,7 +28,7 @@ export function createRestore(
   async function extract(id: string, { projectId, archivePath, signal }: RestoreRequest): Promise<Extracted> {
     const project = findProject(store, projectId)
     if (project === undefined) throw notFound('Project', projectId)
-    const target = await ensureTarget(project.deployPath, { home: home.directory })
+    const target = await ensureTarget(project.deployPath, { home: home.directory, allowSystemPaths: needs.allowSystemPaths })
     const limits = extractionLimits(settings)
     try {
       const given = signal ?? new AbortController().signal

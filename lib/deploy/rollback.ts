@@ -1,7 +1,6 @@
 import { Refusal } from '../base/refusal.js'
 import type { DeploymentRow } from '../model/deployment.js'
-import type { Project } from '../model/project.js'
-import { mayClientsSendScripts, type OfferedScripts } from './scripts.js'
+import type { OfferedScripts } from './scripts.js'
 import { refuseUnlessFinal } from './status.js'
 
 /** Throws the 409 for a deployment that cannot be rolled back to. */
@@ -18,25 +17,16 @@ export function noArchive(deployId: string): Refusal {
 
 /**
  * What a rollback offers besides the project's own scripts: those that clients sent and that ran in the source
- * deployment, unless clients may not send scripts any more. The variables its client sent are not kept, so they are
- * not there. `dropped` names the steps whose script is left out.
+ * deployment. Whether they may run is decided when the rollback does. The variables of that client are not kept.
  */
-export function offeredBySource(
-  source: DeploymentRow,
-  project: Pick<Project, 'allowClientScripts'>,
-  allowClientScripts: boolean
-): { offered: OfferedScripts; dropped: string[] } {
+export function offeredBySource(source: Pick<DeploymentRow, 'scripts'>): OfferedScripts {
   const ran = source.scripts.filter(script => script.source === 'client')
-  if (!mayClientsSendScripts(project, allowClientScripts)) {
-    return { offered: { origin: 'source deployment' }, dropped: ran.map(script => script.step) }
-  }
   const preDeploy = ran.find(script => script.step === 'preDeploy')
   const postDeploy = ran.find(script => script.step === 'postDeploy')
-  const offered: OfferedScripts = {
+  return {
     origin: 'source deployment',
     preDeploy: preDeploy?.script,
     postDeploy: postDeploy?.script,
     postDeployAsync: postDeploy?.async
   }
-  return { offered, dropped: [] }
 }

@@ -5,7 +5,7 @@ import type { Project } from '../model/project.js'
 import { latestSuccess, updateDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import { ensureTarget } from '../target/guard.js'
-import { acceptClientEnv, scriptEnvironment } from './environment.js'
+import { acceptClientEnv, linesOfDropped, scriptEnvironment } from './environment.js'
 import { extractArchive, extractionLimits } from './extract.js'
 import type { ExtractThreads } from './extract-threads.js'
 import { sentenceOf, StepFailure, StopRequest } from './failure.js'
@@ -15,7 +15,7 @@ import type { DeployNeeds } from './needs.js'
 import { runPipeline, type PipelineResult } from './pipeline.js'
 import { endOf, eventOf, moveRecord, moveToEnd, notifyOf, type Outcome } from './record.js'
 import type { ScriptStage, Tail } from './script-run.js'
-import { chooseScripts, type ChosenScripts, type OfferedScripts } from './scripts.js'
+import { chooseScripts, mayClientsSendScripts, permittedScripts, type ChosenScripts, type OfferedScripts } from './scripts.js'
 import { createSteps } from './steps.js'
 
 /** A deployment that has been recorded, with all that its turn will need. */
@@ -34,6 +34,13 @@ export interface Runner {
   run(planned: Planned): Promise<DeploymentRow>
   /** The end of one that never had its turn. Never rejects. */
   drop(planned: Planned, request: StopRequest): Promise<DeploymentRow>
+}
+
+/** What is found when a deployment's turn comes. */
+interface Turn {
+  project: Project
+  previousId: string | null
+  scripts: ChosenScripts
 }
 
 export interface RunnerNeeds extends DeployNeeds {
@@ -63,10 +70,11 @@ export function createRunner(needs: RunnerNeeds): Runner {
       live.signal.throwIfAborted()
       const project = findProject(store, row.projectId)
       if (project === undefined) throw notFound('Project', row.projectId)
+      const scripts = scriptsOf(planned, project)
       const previousId = latestSuccess(store, project.id)?.id ?? null
       await moveRecord(needs, row.id, { to: 'running', cause: 'turn' })
       row.status = 'running'
-      await runPipeline(pipelineOf(planned, { project, previousId }), result)
+      await runPipeline(pipelineOf(planned, { project, previousId, scripts }), result)
       return { status: 'success', cause: 'end', errorMessage: null }
     } catch (error) {
       if (isBug(error)) log(`Deployment ${row.id} met a fault`, error)
@@ -75,10 +83,19 @@ export function createRunner(needs: RunnerNeeds): Runner {
     }
   }
 
-  function pipelineOf(planned: Planned, { project, previousId }: { project: Project; previousId: string | null }) {
+  /** Decided at the turn, not when it was queued: what an administrator has forbidden since does not run. */
+  function scriptsOf({ row, live, offered }: Planned, project: Project): ChosenScripts {
+    const permitted = permittedScripts(project, needs.settings.flag('allow_client_scripts'), offered)
+    for (const step of permitted.dropped) {
+      live.output.say(`→ the ${step} script of ${row.rollbackOf} is left out: clients may not send scripts any more`)
+    }
+    return chooseScripts(project, permitted.offered)
+  }
+
+  function pipelineOf(planned: Planned, turn: Turn) {
     const { row, live } = planned
+    const { project, scripts } = turn
     const { output } = live
-    const scripts = chooseScripts(project, planned.offered)
     const limits = extractionLimits(needs.settings)
     const target = project.deployPath
     const steps = createSteps({ clock, output, signal: live.signal, done: row.steps, save: saveSteps(planned) })
@@ -86,8 +103,8 @@ export function createRunner(needs: RunnerNeeds): Runner {
     return {
       steps,
       scripts,
-      stage: stageOf(planned, { project, previousId, scripts }),
-      makeTarget: () => ensureTarget(target, { home: needs.home.directory }),
+      stage: stageOf(planned, turn),
+      makeTarget: () => ensureTarget(target, { home: needs.home.directory, allowSystemPaths: needs.allowSystemPaths }),
       extract: () =>
         extractArchive(needs.threads, {
           archivePath: files.archive(row.id),
@@ -102,15 +119,11 @@ export function createRunner(needs: RunnerNeeds): Runner {
     }
   }
 
-  function stageOf(
-    { row, live, env }: Planned,
-    { project, previousId, scripts }: { project: Project; previousId: string | null; scripts: ChosenScripts }
-  ): ScriptStage {
-    const { accepted, dropped } = acceptClientEnv(env)
+  function stageOf({ row, live, env }: Planned, { project, previousId, scripts }: Turn): ScriptStage {
+    const isOn = mayClientsSendScripts(project, needs.settings.flag('allow_client_scripts'))
+    const { accepted, dropped } = acceptClientEnv(env, isOn ? null : project.allowedEnv)
     const hasScripts = scripts.preDeploy !== null || scripts.postDeploy !== null
-    for (const name of hasScripts ? dropped : []) {
-      live.output.say(`→ the variable ${JSON.stringify(name)} is left out: a client may not set it`)
-    }
+    for (const line of hasScripts ? linesOfDropped(dropped) : []) live.output.say(line)
     const facts = { project, deployId: row.id, rollbackOf: row.rollbackOf, previousDeployId: previousId }
     return {
       target: project.deployPath,

@@ -79,6 +79,21 @@ export function refuseClientScripts(
   throw new Refusal('forbidden', 'client_scripts_off', sentence, { field })
 }
 
+/**
+ * The scripts that came with the archive as far as they may run now: client scripts may have been turned off since the
+ * deployment was queued. Throws for an upload that carries one; a rollback runs without, and `dropped` names the steps.
+ */
+export function permittedScripts(
+  project: Pick<Project, 'allowClientScripts'>,
+  setting: boolean,
+  offered: OfferedScripts
+): { offered: OfferedScripts; dropped: Array<RanScript['step']> } {
+  if (offered.origin === 'upload') refuseClientScripts(project, setting, offered)
+  if (offered.origin === 'upload' || mayClientsSendScripts(project, setting)) return { offered, dropped: [] }
+  const dropped = (['preDeploy', 'postDeploy'] as const).filter(step => !isBlank(offered[step]))
+  return { offered: { origin: offered.origin }, dropped }
+}
+
 function isBlank(script: string | undefined): boolean {
   return script === undefined || script.trim() === ''
 }

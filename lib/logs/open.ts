@@ -6,7 +6,8 @@ import { constants } from 'node:fs'
 import { open, readlink, realpath, stat, type FileHandle } from 'node:fs/promises'
 import { basename, dirname, join, resolve as resolvePath } from 'node:path'
 import { Refusal } from '../base/refusal.js'
-import type { Deny } from './deny.js'
+import { createSecrets } from './secrets.js'
+import type { Guarded } from './secrets.js'
 
 /** A log file, open for reading; whoever gets it closes it. */
 export interface OpenedLog {
@@ -27,45 +28,21 @@ export interface OpenLog {
   (filePath: string, field?: string): Promise<OpenedLog>
 }
 
-/** Files that must not be reached by another name either: hard links. */
-export interface Guarded {
-  deny: Deny
-  /** Paths whose files are shut by whatever name they are asked for. */
-  secrets: readonly string[]
-}
-
 // Non-blocking: a FIFO would wait for its writer. The resolved path has no links left, so none is followed.
 const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0)
 
-export function createOpenLog({ deny, secrets }: Guarded): OpenLog {
-  function check(path: string, asked: string, field: string): void {
-    const reason = deny(path)
-    if (reason === null) return
-    const leads = path === asked ? `"${asked}"` : `"${asked}" leads to "${path}":`
-    throw new Refusal('forbidden', 'denied_path', `${leads} may not be read as a log: ${reason}`, { field })
-  }
-
-  async function checkHardLinks(identity: string, asked: string, field: string): Promise<void> {
-    for (const secret of secrets) {
-      const stats = await stat(secret, { bigint: true }).catch(() => null)
-      if (stats === null || identityOf(stats) !== identity) continue
-      throw new Refusal('forbidden', 'denied_path', `"${asked}" may not be read as a log: it is a link to "${secret}"`,
-        { field })
-    }
-  }
-
+export function createOpenLog(guarded: Guarded): OpenLog {
+  const secrets = createSecrets(guarded)
   return async (asked, field = 'filePath') => {
-    check(asked, asked, field)
-    const path = await resolve(asked, place => check(place, asked, field)).catch(error => { throw explain(error, asked, field) })
-    check(path, asked, field)
+    const named = { asked, field }
+    secrets.checkPath(asked, named)
+    const path = await resolve(asked, place => secrets.checkPath(place, named)).catch(error => { throw explain(error, asked, field) })
+    secrets.checkPath(path, named)
     const handle = await open(path, flags).catch(error => { throw explain(error, asked, field) })
     try {
-      check(await placeOf(handle, path), asked, field)
-      const stats = await handle.stat({ bigint: true })
+      const stats = await secrets.checkOpened(handle, path, named)
       if (!stats.isFile()) throw notAFile(asked, field)
-      const identity = identityOf(stats)
-      if (stats.nlink > 1n) await checkHardLinks(identity, asked, field)
-      return { handle, path, size: Number(stats.size), mtimeMs: Number(stats.mtimeMs), identity }
+      return { handle, path, size: Number(stats.size), mtimeMs: Number(stats.mtimeMs), identity: identityOf(stats) }
     } catch (error) {
       await handle.close()
       throw error
@@ -89,12 +66,6 @@ async function resolve(path: string, look: (place: string) => void): Promise<str
     if (target !== null) look(resolvePath(dirname(path), target))
     throw error
   }
-}
-
-async function placeOf(handle: FileHandle, path: string): Promise<string> {
-  if (process.platform !== 'linux') return path
-  const place = await readlink(`/proc/self/fd/${handle.fd}`).catch(() => path)
-  return place.endsWith(' (deleted)') ? path : place
 }
 
 function notAFile(path: string, field: string): Refusal {

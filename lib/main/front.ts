@@ -27,6 +27,8 @@ export interface World {
   environment: Environment
   /** Whether there may be a terminal at all, whatever the settings say. */
   terminal: boolean
+  /** Whether targets may lie in places of the system (`--allow-system-paths`). */
+  allowSystemPaths: boolean
   version: string
   /** Under which address people reach the server, for links; null: nobody has said. */
   publicUrl: string | null

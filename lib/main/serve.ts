@@ -45,6 +45,8 @@ export interface ServeOptions extends EntranceOptions {
   cwd: string
   /** Whether there may be a terminal, as far as the settings permit (`--no-terminal`); default: yes. */
   terminal?: boolean
+  /** Whether targets may lie in places of the system (`--allow-system-paths`); default: no. */
+  allowSystemPaths?: boolean
   report: Reporter
   /** Whether what is reported ends in a log, where the token has no business; default: no. */
   isLogged?: boolean
@@ -113,7 +115,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const log = (message: string, error?: unknown): void =>
       report.warn(describe(message, error), error === undefined ? undefined : { message, error })
     const version = readVersion()
-    const world: World = { store, home, clock, ids, environment, terminal: options.terminal ?? true, version, publicUrl, log }
+    const { terminal = true, allowSystemPaths = false } = options
+    const world: World = { store, home, clock, ids, environment, terminal, allowSystemPaths, version, publicUrl, log }
     const front = createFront(world, adminToken)
     const onRequest = options.requests ? (event: RequestEvent) => reportRequest(report, event) : undefined
     const http = createListener(front, { base, log, onRequest, ...entrance.secure })

@@ -1,4 +1,6 @@
 import { realpathSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
 import type { ApiNeeds } from '../api/routes.js'
 import { createRecords } from '../api/records.js'
 import { createLockout } from '../auth/lockout.js'
@@ -14,6 +16,7 @@ import { createDeny } from '../logs/deny.js'
 import { createInflatedFiles } from '../logs/inflated.js'
 import { createOpenLog } from '../logs/open.js'
 import { createSearches } from '../logs/search.js'
+import { createSecrets } from '../logs/secrets.js'
 import { createLogSources } from '../logs/sources.js'
 import { createLogViewer } from '../logs/viewer.js'
 import type { LogViewer } from '../logs/viewer.js'
@@ -62,12 +65,13 @@ const searchedForScripts = 200
 
 /** Builds every service behind the front; each gets what it needs of another as the small interface it declares. */
 export function createServices(world: World, front: Front): Services {
-  const { store, home, clock, ids, environment, version, publicUrl, log } = world
+  const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, log } = world
   const { admin, audit, settings, tickets, allowList, startedAtMs } = front
   const webhook = createWebhook({ settings, audit: audit.record, clock, ids, version, publicUrl, log })
   const deployer = createDeployer({
     store,
     home,
+    allowSystemPaths,
     clock,
     ids,
     settings,
@@ -76,9 +80,11 @@ export function createServices(world: World, front: Front): Services {
     notify: webhook.notify,
     log
   })
-  const projects = createProjects({ store, clock, ids, audit, home: home.directory, deployments: deployer })
-  const deny = createDeny(namesOf(home.directory))
-  const openLog = createOpenLog({ deny, secrets: [home.configFile, home.database] })
+  const projects = createProjects({ store, clock, ids, audit, home: home.directory, allowSystemPaths, deployments: deployer })
+  // The commands of svc's user keep tokens in ~/.svc, wherever the data directory is.
+  const deny = createDeny([...namesOf(home.directory), join(homedir(), '.svc')])
+  const guarded = { deny, secrets: [home.configFile, home.database] }
+  const openLog = createOpenLog(guarded)
   const logSources = createLogSources({
     store, clock, ids, audit, openLog, checkProject: id => void projects.get(id)
   })
@@ -86,7 +92,7 @@ export function createServices(world: World, front: Front): Services {
     openLog, clock, inflated: createInflatedFiles({ tmp: home.tmp }), watcher: createFileWatcher(), searches: createSearches()
   })
   const transfer = createTransfer({
-    store, home, clock, ids, version, audit, settings, deployments: deployer, logSources: logSourceTable
+    store, home, allowSystemPaths, clock, ids, version, audit, settings, deployments: deployer, logSources: logSourceTable
   })
   const deployments = {
     list: (query: Parameters<typeof listDeployments>[1]) => listDeployments(store, query),
@@ -126,7 +132,7 @@ export function createServices(world: World, front: Front): Services {
       },
       categories: createLabels('category', { store, clock, ids, audit }),
       tags: createLabels('tag', { store, clock, ids, audit }),
-      files: { projects },
+      files: { projects, secrets: createSecrets(guarded) },
       upload: { deployer, findProject: id => findProject(store, id), settings, pageOf },
       deployments: { deployer, records, pageOf },
       logs: { records, deployer, deployments },

@@ -1,3 +1,5 @@
+import type { Project } from './project.js'
+
 /** What an import does with a record that is here already (§4.13, import rule 1): the first two leave it as it is. */
 export const strategies = ['skip-existing', 'merge', 'overwrite'] as const
 export type Strategy = (typeof strategies)[number]
@@ -21,7 +23,24 @@ export interface ImportResult {
   deployments: PartResult
   /** `created` and `replaced`: restored to the target of a project that was. */
   artifacts: PartResult & { failed: Array<{ id: string; error: string }> }
+  brings: ImportBrings
   notes: string[]
+}
+
+/** What of created and replaced records can do harm, to be looked at before it comes: paths, scripts and settings. */
+export interface ImportBrings {
+  /** `value` is null where it is a secret. */
+  settings: Array<{ key: string; value: string | null }>
+  projects: BroughtProject[]
+  logSources: Array<{ id: string; projectId: string; filePath: string }>
+}
+
+export type BroughtProject = Pick<
+  Project,
+  'id' | 'name' | 'deployPath' | 'preDeployScript' | 'postDeployScript' | 'postDeployAsync' | 'allowClientScripts' | 'allowedEnv'
+> & {
+  /** Whether files come for its deployPath. */
+  hasArtifact: boolean
 }
 
 /** Errors break something now, warnings are what is merely not there yet. */

@@ -58,24 +58,27 @@ interface Needs {
   audit: { within(tx: Transaction, event: AuditEvent): void }
   /** The data directory, which no target may touch. */
   home: string
+  /** As `TargetRules` has it. */
+  allowSystemPaths?: boolean | undefined
   deployments: {
     hasRunning(projectId: string): boolean
     removeFilesOf(deployIds: string[]): Promise<void>
   }
 }
 
-export function createProjects({ store, clock, ids, audit, home, deployments }: Needs): Projects {
+export function createProjects({ store, clock, ids, audit, home, allowSystemPaths, deployments }: Needs): Projects {
   const find = keepReads(store, id => findProject(store, id))
   const now = (): string => new Date(clock.now()).toISOString()
 
   /** The fields as they are kept; what may not be is refused. */
   function checked<F extends ProjectFields>(db: Reader, fields: F): F {
     checkReferences(db, fields)
-    const { deployPath, pm2AppName, tagIds } = fields
+    const { deployPath, pm2AppName, allowedEnv, tagIds } = fields
     return {
       ...fields,
-      ...(deployPath === undefined ? {} : { deployPath: checkDeployPath(deployPath, { home }) }),
+      ...(deployPath === undefined ? {} : { deployPath: checkDeployPath(deployPath, { home, allowSystemPaths }) }),
       ...(pm2AppName === '' ? { pm2AppName: null } : {}),
+      ...(allowedEnv === undefined ? {} : { allowedEnv: [...new Set(allowedEnv)] }),
       ...(tagIds === undefined ? {} : { tagIds: [...new Set(tagIds)] })
     }
   }

@@ -49,6 +49,8 @@ export interface Settings {
   flag(key: SettingKey): boolean
   /** The same array until the settings change. */
   list(key: SettingKey): readonly string[]
+  /** Whether its value is a secret: not to be repeated. */
+  isSecret(key: string): boolean
   /**
    * A request's values as they would be kept; keeps none. Unknown keys are ignored. Refuses: 400 naming the key.
    */
@@ -85,6 +87,7 @@ export function createSettings({ store, audit }: { store: Store; audit: Audit })
       lists.set(key, list)
       return list
     },
+    isSecret: key => settingRows.some(row => row.key === key && row.type === 'secret'),
     check: checkSettings,
     async update(checked, actor) {
       await store.write(tx => {

@@ -1,8 +1,8 @@
 /*
  * Looking into a target (§4.4): listings, previews, downloads.
  *
- * Every path is confined after its links are resolved: what really lies within the target may be seen, whatever it is
- * called, and nothing else. A link that leads out is listed, as what it is (an entry of size 0 that is no directory),
+ * Every path is confined after its links are resolved: what really lies within the target may be listed, whatever it is
+ * called, and nothing else. Who opens a file says what may not be shown (`inspect`). A link that leads out is listed, as what it is (an entry of size 0 that is no directory),
  * because hiding it would make the listing lie; opening it is refused.
  */
 import { constants, type Stats } from 'node:fs'
@@ -106,8 +106,8 @@ async function behindLink(root: string, place: string): Promise<Stats | null> {
  * A file as the panel shows it (§2.4): text that is valid UTF-8 without NUL, up to `maxPreviewBytes`; anything else is
  * binary. Refuses as `openFile`.
  */
-export async function readPreview(target: string, path: string): Promise<FileContent> {
-  const { handle, name, size } = await openFile(target, path)
+export async function readPreview(target: string, path: string, inspect?: Inspect): Promise<FileContent> {
+  const { handle, name, size } = await openFile(target, path, inspect)
   try {
     if (size > maxPreviewBytes) return { type: 'binary', size, message: 'The file is larger than 1 MB' }
     const bytes = await readUpTo(handle, maxPreviewBytes + 1)
@@ -143,16 +143,22 @@ function decode(bytes: Buffer): string | null {
   }
 }
 
+/** Looks at a file that is open before anybody reads it; throws to refuse it. */
+export type Inspect = (file: OpenedFile) => Promise<unknown>
+
 /**
  * Opens a regular file of the target for reading. Refuses: 400 invalid_field, not_a_file; 403 outside_target;
- * 404 not_found.
+ * 404 not_found; what `inspect` refuses.
  */
-export async function openFile(target: string, path: string): Promise<OpenedFile> {
+export async function openFile(target: string, path: string, inspect?: Inspect): Promise<OpenedFile> {
   const { handle, real } = await openWithin(target, path, regularFileFlags)
   try {
     const stats = await handle.stat()
     if (!stats.isFile()) throw new Refusal('invalid', 'not_a_file', `"${path}" cannot be shown: it is not a file`)
-    return { handle, path: real, name: real.slice(real.lastIndexOf(sep) + 1), size: stats.size, mtimeMs: stats.mtimeMs }
+    const name = real.slice(real.lastIndexOf(sep) + 1)
+    const file = { handle, path: real, name, size: stats.size, mtimeMs: stats.mtimeMs }
+    await inspect?.(file)
+    return file
   } catch (error) {
     await handle.close()
     throw error

@@ -19,6 +19,7 @@ import { isInside } from '../base/paths.js'
 import { Refusal, invalid } from '../base/refusal.js'
 import { disk } from './disk.js'
 import { holdTarget, targetIsFile } from './reach.js'
+import { systemPathFault } from './system-paths.js'
 
 /** Never a target themselves; what lies below them may be (`/var/www/site`, `/usr/local/app`). */
 const systemDirectories = new Set([
@@ -32,22 +33,28 @@ const systemDirectories = new Set([
 /** Neither a target nor anything above one. */
 const kernelDirectories = ['/proc', '/sys', '/dev']
 
+/** What a server lets be a target. */
+export interface TargetRules {
+  /** svc's data directory: never one, nor above one. */
+  home: string
+  /** `serve --allow-system-paths`: places of the system (system-paths.ts) may be targets. */
+  allowSystemPaths?: boolean | undefined
+}
+
 /**
- * The normalised deployPath, or a 400 that names the field (decisions §3). `home` is svc's data directory. Links are
- * followed as far as the path exists, and the rules hold for the place they lead to as well; the path that is answered
- * is the one that was asked for.
+ * The normalised deployPath, or a 400 that names the field (decisions §3). Links are followed as far as the path exists,
+ * and the rules hold for the place they lead to as well; the path that is answered is the one that was asked for.
  */
-export function checkDeployPath(path: string, { home }: { home: string }): string {
+export function checkDeployPath(path: string, { home, allowSystemPaths = false }: TargetRules): string {
   if (path.includes('\0')) throw invalid('deployPath', 'deployPath is not possible: it has a NUL character')
   if (!isAbsolute(path)) throw invalid('deployPath', `deployPath is not possible: "${path}" is not an absolute path`)
   const normal = withoutTrailingSlash(normalize(path))
-  const realHome = realPlace(home)
-  checkPlace(normal, normal, withoutTrailingSlash(normalize(home)))
-  checkPlace(realPlace(normal), normal, realHome)
+  checkPlace(normal, normal, { home: withoutTrailingSlash(normalize(home)), allowSystemPaths })
+  checkPlace(realPlace(normal), normal, { home: realPlace(home), allowSystemPaths })
   return normal
 }
 
-function checkPlace(place: string, asked: string, home: string): void {
+function checkPlace(place: string, asked: string, { home, allowSystemPaths }: Required<TargetRules>): void {
   const leads = place === asked ? `"${asked}"` : `"${asked}" leads to "${place}", which`
   const no = (reason: string): Refusal => invalid('deployPath', `deployPath is not possible: ${leads} ${reason}`)
   if (place === parse(place).root) throw no('is the root of a file system')
@@ -59,8 +66,11 @@ function checkPlace(place: string, asked: string, home: string): void {
   for (const directory of kernelDirectories) {
     if (isInside(directory, place)) throw no(`lies in ${directory}, which is not a place for files`)
   }
+  if (place.startsWith(`${home}.before-`)) throw no("lies in a data directory that a restore has put aside")
   if (isInside(home, place)) throw no("lies in svc's own data directory")
   if (isInside(place, home)) throw no("contains svc's own data directory")
+  const fault = allowSystemPaths ? null : systemPathFault(place)
+  if (fault !== null) throw no(`${fault}; only a server that runs with --allow-system-paths deploys there`)
 }
 
 function withoutTrailingSlash(path: string): string {
@@ -91,8 +101,8 @@ export function realPlace(path: string): string {
  * project was made, and the directory is made if it is missing. Answers the normalised path. Refuses as
  * `checkDeployPath` and `holdTarget`, and (`unavailable`) target_not_writable.
  */
-export async function ensureTarget(deployPath: string, { home }: { home: string }): Promise<string> {
-  const path = checkDeployPath(deployPath, { home })
+export async function ensureTarget(deployPath: string, rules: TargetRules): Promise<string> {
+  const path = checkDeployPath(deployPath, rules)
   try {
     holdTarget(disk, path, { make: true }).close()
   } catch (error) {

@@ -1,3 +1,4 @@
+import { oneLine, unprintableIn } from '../base/one-line.js'
 import { invalid } from '../base/refusal.js'
 
 /** One record of a package's file, read field by field. A refusal names the file, the record's index and the field. */
@@ -15,9 +16,11 @@ export interface FieldReader {
   /** An instant, as it is written. */
   time(field: string, fallback?: string): string
   nullableTime(field: string): string | null
-  texts(field: string): string[]
+  texts(field: string, options?: TextOptions): string[]
   /** A list of objects, each read by `read`; absent: none. */
   list<T>(field: string, read: (item: FieldReader) => T): T[]
+  /** The refusal of a field for a reason that is its reader's. */
+  refusal(field: string, reason: string): Error
 }
 
 export interface TextOptions {
@@ -25,6 +28,10 @@ export interface TextOptions {
   /** What it must match, and how that is said. */
   pattern?: RegExp
   wanted?: string
+  /** Text of one line: what is in the way of that is escaped in a name, and refused in what is used as it is. */
+  oneLine?: 'escape' | 'refuse'
+  /** Why it cannot be taken, as the end of a sentence; null: it can. */
+  faultOf?: (text: string) => string | null
 }
 
 /** Ids come into file names and addresses, so they are short words, whoever has written them. */
@@ -46,11 +53,14 @@ function readerOf(record: unknown, place: string): FieldReader {
   const valueOf = (field: string): unknown => (Object.hasOwn(given, field) ? given[field] : undefined)
   const at = (field: string): string => `${place}.${field}`
 
-  function checkedText(field: string, value: unknown, { pattern, wanted = 'a text' }: TextOptions): string {
+  function checkedText(field: string, value: unknown, { pattern, wanted = 'a text', oneLine: line, faultOf }: TextOptions): string {
     if (typeof value !== 'string') throw wrong(at(field), `${wanted} is needed`)
     if (value.includes('\0') || value.length > maxTextLength) throw wrong(at(field), 'it is too long, or holds a NUL')
     if (pattern !== undefined && !pattern.test(value)) throw wrong(at(field), `${wanted} is needed`)
-    return value
+    if (line === 'refuse' && unprintableIn(value) !== null) throw wrong(at(field), 'one line of visible characters is needed')
+    const fault = faultOf?.(value) ?? null
+    if (fault !== null) throw wrong(at(field), fault)
+    return line === 'escape' ? oneLine(value) : value
   }
 
   function checkedTime(field: string, value: unknown): string {
@@ -87,10 +97,11 @@ function readerOf(record: unknown, place: string): FieldReader {
     },
     time: (field, fallback) => checkedTime(field, valueOf(field) ?? fallback),
     nullableTime: field => (valueOf(field) == null ? null : checkedTime(field, valueOf(field))),
-    texts(field) {
+    texts(field, options = {}) {
       const value = listOf(field)
-      return value.map((item, index) => checkedText(`${field}[${index}]`, item, {}))
+      return value.map((item, index) => checkedText(`${field}[${index}]`, item, options))
     },
+    refusal: (field, reason) => wrong(at(field), reason),
     list: (field, read) => listOf(field).map((item, index) => read(readerOf(item, `${at(field)}[${index}]`)))
   }
 

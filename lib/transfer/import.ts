@@ -18,7 +18,7 @@ import { openArchive } from '../archive/read.js'
 import { closing } from '../base/closing.js'
 import { Refusal } from '../base/refusal.js'
 import type { LabelKind } from '../model/label.js'
-import type { ImportResult, PartResult, Strategy } from '../model/transfer.js'
+import type { ImportBrings, ImportResult, PartResult, Strategy } from '../model/transfer.js'
 import type { Reader, Transaction } from '../store/database.js'
 import { insertDeployment, updateDeployment } from '../store/tables/deployments.js'
 import { insertLabel, updateLabel } from '../store/tables/labels.js'
@@ -26,7 +26,7 @@ import { insertProject, updateProject } from '../store/tables/projects.js'
 import { writeSetting } from '../store/tables/settings.js'
 import type { Asked, TransferNeeds } from './needs.js'
 import { artifactPath, deployedPath, outputPath, packageFiles } from './package.js'
-import { planImport } from './plan.js'
+import { divideSettings, planImport } from './plan.js'
 import type { Action, ImportPlan, Planned } from './plan.js'
 import { openPackage } from './read-package.js'
 import type { Package } from './read-package.js'
@@ -37,6 +37,8 @@ import type { Scratch } from './scratch.js'
 
 export interface ImportRequest extends Asked {
   strategy: Strategy
+  /** Whether settings that decide who has access are taken, too (plan.ts). */
+  accessSettings: boolean
   /** Whether artifacts are extracted over the targets. */
   restoreArtifacts: boolean
   /** Finds out, and changes nothing. */
@@ -53,7 +55,7 @@ export async function importPackage(needs: TransferNeeds, path: string, request:
     const makePlan = await planner(needs, given, request)
     const plan = makePlan(needs.store)
     const files = await unpack(given, { plan, scratch, signal: request.signal })
-    const result = resultOf(plan, given, request)
+    const result = resultOf(plan, given, { ...request, isSecret: needs.settings.isSecret })
     if (request.dryRun) return result
     await write(needs, { plan, files, request, makePlan })
     needs.settings.reload()
@@ -65,18 +67,21 @@ export async function importPackage(needs: TransferNeeds, path: string, request:
 type Planner = (db: Reader) => ImportPlan
 
 /** Reads all records; the plan is made twice, and the second time within the transaction. */
-async function planner(needs: TransferNeeds, given: Package, { strategy }: ImportRequest): Promise<Planner> {
+async function planner(needs: TransferNeeds, given: Package, { strategy, accessSettings }: ImportRequest): Promise<Planner> {
   const now = new Date(needs.clock.now()).toISOString()
   const parts = new Map<string, unknown>()
   for (const name of Object.values(packageFiles)) parts.set(name, await given.json(name))
   const records = readRecords(file => parts.get(file), now)
-  const settings = needs.settings.check(records.settings)
+  const known = new Set(Object.keys(needs.settings.all()))
+  const { wanted, leftOut, unknown } = divideSettings(records.settings, { known, withAccess: accessSettings })
+  const settings = { taken: needs.settings.check(wanted), leftOut, unknown }
   for (const project of records.projects) project.token ||= needs.ids.token()
   const names = new Map(records.projects.map(({ id, name }) => [id, name]))
   for (const { row } of records.deployments) row.projectName ||= names.get(row.projectId) ?? row.projectId
   const { hasRunning } = needs.deployments
-  const { logSources } = needs
-  return db => planImport(db, { records, settings, strategy, home: needs.home.directory, hasRunning, logSources })
+  const { logSources, allowSystemPaths } = needs
+  const { directory: home } = needs.home
+  return db => planImport(db, { records, settings, strategy, home, allowSystemPaths, hasRunning, logSources })
 }
 
 /** What was unpacked into tmp/. */
@@ -279,7 +284,10 @@ async function restore(needs: TransferNeeds, { files, result, request }: Restori
   }
 }
 
-function resultOf(plan: ImportPlan, given: Package, { strategy, dryRun, restoreArtifacts }: ImportRequest): ImportResult {
+function resultOf(
+  plan: ImportPlan, given: Package,
+  { strategy, dryRun, restoreArtifacts, isSecret }: ImportRequest & Pick<TransferNeeds['settings'], 'isSecret'>
+): ImportResult {
   const artifacts: ImportResult['artifacts'] = { created: [], replaced: [], skipped: [], failed: [] }
   for (const { projectId } of given.artifacts()) {
     const action = plan.projects.find(({ id }) => id === projectId)?.action ?? 'skip'
@@ -295,7 +303,21 @@ function resultOf(plan: ImportPlan, given: Package, { strategy, dryRun, restoreA
     logSources: partOf(plan.logSources),
     deployments: partOf(plan.deployments),
     artifacts,
+    brings: bringsOf(plan, artifacts, isSecret),
     notes: plan.notes
+  }
+}
+
+function bringsOf(plan: ImportPlan, artifacts: PartResult, isSecret: (key: string) => boolean): ImportBrings {
+  const restored = new Set([...artifacts.created, ...artifacts.replaced])
+  return {
+    settings: changed(plan.settings).map(({ id: key, record }) => ({ key, value: isSecret(key) ? null : record })),
+    projects: changed(plan.projects).map(({ record }) => {
+      const { id, name, deployPath, preDeployScript, postDeployScript, postDeployAsync, allowClientScripts, allowedEnv } = record
+      const scripts = { preDeployScript, postDeployScript, postDeployAsync, allowClientScripts, allowedEnv }
+      return { id, name, deployPath, ...scripts, hasArtifact: restored.has(id) }
+    }),
+    logSources: changed(plan.logSources).map(({ record: { id, projectId, filePath } }) => ({ id, projectId, filePath }))
   }
 }
 

@@ -17,12 +17,18 @@ export interface LogSourceTable {
 export interface TransferNeeds {
   store: Store
   home: { directory: string; deployments: string; tmp: string }
+  /** As `TargetRules` has it. */
+  allowSystemPaths?: boolean | undefined
   clock: Clock
   ids: Ids
   /** Of this program. */
   version: string
   audit: { within(tx: Transaction, event: AuditEvent): void; record(event: AuditEvent): Promise<void> }
   settings: {
+    /** Every setting that is known here, with its value. */
+    all(): Record<string, string>
+    /** Whether a setting's value is a secret. */
+    isSecret(key: string): boolean
     /** The values as they would be kept; refuses one that cannot be meant, naming its key. */
     check(patch: Record<string, unknown>): Map<string, string>
     /** After an import: what is in the store counts. */

@@ -5,6 +5,7 @@
  * A record with a known id (a setting: key) is skipped, or under `overwrite` replaced (§4.13, import rule 1). A category
  * or tag whose name is taken by another id is that one: the imported projects carry it instead.
  */
+import { oneLine } from '../base/one-line.js'
 import { Refusal, invalid } from '../base/refusal.js'
 import { isInside } from '../base/paths.js'
 import type { Label, LabelKind } from '../model/label.js'
@@ -30,6 +31,15 @@ export interface Planned<T> {
   record: T
 }
 
+/** The settings of a package: what may come, and what stays where it is. */
+export interface SettingsPlan {
+  /** As they would be kept. */
+  taken: Map<string, string>
+  /** Known here, and left out because they decide who has access. */
+  leftOut: string[]
+  unknown: string[]
+}
+
 export interface ImportPlan {
   settings: Array<Planned<string>>
   categories: Array<Planned<Label>>
@@ -43,11 +53,11 @@ export interface ImportPlan {
 
 interface PlanNeeds {
   records: PackageRecords
-  /** As they would be kept. */
-  settings: Map<string, string>
+  settings: SettingsPlan
   strategy: Strategy
   /** The data directory, which no target may touch. */
   home: string
+  allowSystemPaths: boolean | undefined
   hasRunning(projectId: string): boolean
   logSources?: LogSourceTable | undefined
 }
@@ -71,13 +81,14 @@ export function planImport(db: Reader, needs: PlanNeeds): ImportPlan {
   const projectIds = new Set([...existingIds, ...projects.map(({ id }) => id)])
   checkReferences(packageFiles.deployments, records.deployments.map(({ row }) => row), projectIds)
   checkReferences(packageFiles.logSources, records.logSources, projectIds)
-  for (const key of Object.keys(records.settings)) {
-    if (!needs.settings.has(key)) notes.push(`The setting "${key}" is not known here: it was passed over`)
-  }
+  notes.push(...notesOnSettings(needs.settings))
   const { logSources } = needs
   if (logSources === undefined && records.logSources.length > 0) notes.push('Log sources are not known here: they were passed over')
   return {
-    settings: [...needs.settings].map(([key, value]) => ({ id: key, action: actionOf(Object.hasOwn(kept, key)), record: value })),
+    settings: [
+      ...[...needs.settings.taken].map(([key, value]) => ({ id: key, action: actionOf(Object.hasOwn(kept, key)), record: value })),
+      ...needs.settings.leftOut.map(key => ({ id: key, action: 'skip' as const, record: '' }))
+    ],
     categories: categories.planned,
     tags: tags.planned,
     projects,
@@ -87,6 +98,36 @@ export function planImport(db: Reader, needs: PlanNeeds): ImportPlan {
     deployments: planDeployments(db, records.deployments, known),
     notes
   }
+}
+
+/**
+ * Settings that a package may always bring. Every other one, also one that is added to svc later, decides who has access
+ * (tokens, addresses, scripts of clients, where notifications go), and comes only when that is asked for.
+ */
+const ordinarySettings = new Set([
+  'webhook_events', 'default_deploy_path', 'max_upload_size', 'max_extracted_size', 'keep_archives', 'script_timeout'
+])
+
+/** Divides a package's settings; what stays is not even checked. `known`: the keys that are settings here. */
+export function divideSettings(
+  given: Readonly<Record<string, unknown>>, { known, withAccess }: { known: ReadonlySet<string>; withAccess: boolean }
+): { wanted: Record<string, unknown>; leftOut: string[]; unknown: string[] } {
+  const keys = Object.keys(given)
+  const isWanted = (key: string): boolean => withAccess || ordinarySettings.has(key)
+  return {
+    wanted: Object.fromEntries(keys.filter(key => known.has(key) && isWanted(key)).map(key => [key, given[key]])),
+    leftOut: keys.filter(key => known.has(key) && !isWanted(key)),
+    unknown: keys.filter(key => !known.has(key))
+  }
+}
+
+function notesOnSettings({ leftOut, unknown }: SettingsPlan): string[] {
+  const names = leftOut.map(key => `"${key}"`).join(', ')
+  const why = 'they decide who has access. "svc import --with-access-settings" takes them (API: accessSettings=true)'
+  return [
+    ...(leftOut.length === 0 ? [] : [`The settings ${names} were left out: ${why}`]),
+    ...unknown.map(key => `The setting "${oneLine(key)}" is not known here: it was passed over`)
+  ]
 }
 
 function planLabels(
@@ -141,7 +182,7 @@ function checkProjects(db: Reader, { needs, planned, existing }: ProjectsInQuest
   const clashes: string[] = []
   for (const [index, { id, action, record }] of planned.entries()) {
     if (action === 'skip') continue
-    record.deployPath = checkedPath(record.deployPath, index, needs.home)
+    record.deployPath = checkedPath(record.deployPath, index, needs)
     const was = existing.find(project => project.id === id)
     if (was !== undefined && was.deployPath !== record.deployPath && needs.hasRunning(id)) {
       clashes.push(`"${was.name}" (${id}) has a deployment queued or running, so its deployPath cannot change`)
@@ -162,9 +203,9 @@ function checkProjects(db: Reader, { needs, planned, existing }: ProjectsInQuest
   throw new Refusal('conflict', 'clashing_projects', sentence, { field: packageFiles.projects })
 }
 
-function checkedPath(path: string, index: number, home: string): string {
+function checkedPath(path: string, index: number, { home, allowSystemPaths }: PlanNeeds): string {
   try {
-    return checkDeployPath(path, { home })
+    return checkDeployPath(path, { home, allowSystemPaths })
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     const field = `${packageFiles.projects}[${index}].deployPath`

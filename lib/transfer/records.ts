@@ -1,10 +1,13 @@
+import { isAbsolute } from 'node:path'
 import { invalid } from '../base/refusal.js'
+import { allowedEnvFault, maxAllowedEnv } from '../model/client-env.js'
 import { stepNames } from '../model/deployment.js'
 import type { DeploymentRow, DeploymentStep, RanScript } from '../model/deployment.js'
 import { labelColors } from '../model/label.js'
 import type { Label } from '../model/label.js'
 import { defaultEnv } from '../model/project.js'
 import type { Project } from '../model/project.js'
+import { tokenFault } from '../model/token.js'
 import { idPattern, idWanted, recordsOf } from './fields.js'
 import type { FieldReader } from './fields.js'
 import { packageFiles } from './package.js'
@@ -32,8 +35,13 @@ type PartReader = (file: string) => unknown
 
 const id = { pattern: idPattern, wanted: idWanted }
 const filled = { pattern: /\S/, wanted: 'a text that is not empty' }
-/** Fits into a header. */
-const token = { fallback: '', pattern: /^[\x21-\x7e]*$/, wanted: 'a token without spaces' }
+const name = { ...filled, oneLine: 'escape' } as const
+const label = { fallback: '', oneLine: 'escape' } as const
+const path = { ...filled, oneLine: 'refuse' } as const
+/** Empty: it is to be given one. */
+const token = { fallback: '', faultOf: (given: string) => (given === '' ? null : tokenFault(given)) }
+const variable = { faultOf: faultOfVariable }
+const absolute = { ...path, faultOf: (given: string) => (isAbsolute(given) ? null : 'an absolute path is needed') }
 const stepStatuses = ['running', 'success', 'failed', 'skipped'] as const
 
 /**
@@ -42,11 +50,10 @@ const stepStatuses = ['running', 'success', 'failed', 'skipped'] as const
  */
 export function readRecords(part: PartReader, now: string): PackageRecords {
   const all = <T>(file: string, read: (record: FieldReader) => T): T[] => recordsOf(part(file) ?? [], file).map(read)
-  const label = (record: FieldReader): Label => readLabel(record, now)
   const records: PackageRecords = {
     settings: readSettings(part(packageFiles.settings) ?? {}),
-    categories: all(packageFiles.categories, label),
-    tags: all(packageFiles.tags, label),
+    categories: all(packageFiles.categories, record => readLabel(record, now)),
+    tags: all(packageFiles.tags, record => readLabel(record, now)),
     projects: all(packageFiles.projects, record => readProject(record, now)),
     logSources: all(packageFiles.logSources, record => readLogSource(record, now)),
     deployments: all(packageFiles.deployments, readDeployment)
@@ -80,7 +87,7 @@ function readLabel(record: FieldReader, now: string): Label {
   const createdAt = record.time('createdAt', now)
   return {
     id: record.text('id', id),
-    name: record.text('name', filled),
+    name: record.text('name', name),
     color: record.choice('color', labelColors, labelColors[0]),
     sortOrder: record.integer('sortOrder', 0),
     projectCount: 0,
@@ -93,21 +100,21 @@ function readProject(record: FieldReader, now: string): Project {
   const createdAt = record.time('createdAt', now)
   return {
     id: record.text('id', id),
-    name: record.text('name', filled),
+    name: record.text('name', name),
     description: record.text('description', { fallback: '' }),
-    deployPath: record.text('deployPath', filled),
+    deployPath: record.text('deployPath', path),
     token: record.text('token', token),
     preDeployScript: record.text('preDeployScript', { fallback: '' }),
     postDeployScript: record.text('postDeployScript', { fallback: '' }),
     postDeployAsync: record.flag('postDeployAsync', false),
     allowClientScripts: record.nullableFlag('allowClientScripts'),
-    allowedEnv: [...new Set(record.texts('allowedEnv'))],
-    runAs: record.nullableText('runAs'),
-    umask: record.nullableText('umask'),
+    allowedEnv: allowedEnvOf(record),
+    runAs: record.nullableText('runAs', { oneLine: 'refuse' }),
+    umask: record.nullableText('umask', { oneLine: 'refuse' }),
     maxDiskMb: record.nullableInteger('maxDiskMb'),
-    env: record.text('env', { fallback: '' }) || defaultEnv,
+    env: record.text('env', label) || defaultEnv,
     categoryId: record.nullableText('categoryId'),
-    pm2AppName: record.nullableText('pm2AppName') || null,
+    pm2AppName: record.nullableText('pm2AppName', { oneLine: 'refuse' }) || null,
     pinned: record.flag('pinned', false),
     tagIds: [...new Set(record.texts('tagIds'))],
     status: 'idle',
@@ -117,13 +124,24 @@ function readProject(record: FieldReader, now: string): Project {
   }
 }
 
+function allowedEnvOf(record: FieldReader): string[] {
+  const entries = [...new Set(record.texts('allowedEnv', variable))]
+  if (entries.length <= maxAllowedEnv) return entries
+  throw record.refusal('allowedEnv', `a list of at most ${maxAllowedEnv} is needed`)
+}
+
+function faultOfVariable(entry: string): string | null {
+  const fault = allowedEnvFault(entry)
+  return fault === null ? null : `"${entry}" ${fault}`
+}
+
 function readLogSource(record: FieldReader, now: string): LogSourceRecord {
   const createdAt = record.time('createdAt', now)
-  const filePath = record.text('filePath', filled)
+  const filePath = record.text('filePath', absolute)
   return {
     id: record.text('id', id),
     projectId: record.text('projectId', id),
-    label: record.text('label', { fallback: filePath }),
+    label: record.text('label', { ...label, fallback: filePath }),
     filePath,
     kind: record.choice('kind', ['plain', 'json', 'ansi'], 'plain'),
     sortOrder: record.integer('sortOrder', 0),
@@ -137,22 +155,22 @@ function readDeployment(record: FieldReader): GivenDeployment {
   const row: DeploymentRow = {
     id: record.text('id', id),
     projectId: record.text('projectId', id),
-    projectName: record.text('projectName', { fallback: '' }),
+    projectName: record.text('projectName', label),
     status: record.choice('status', ['success', 'failed']),
     triggerSource: record.choice('triggerSource', ['cli', 'rollback'], 'cli'),
     startTime,
     endTime: record.nullableTime('endTime'),
-    duration: record.nullableText('duration'),
+    duration: record.nullableText('duration', label),
     rollbackOf: record.nullableText('rollbackOf'),
-    message: record.nullableText('message'),
-    env: record.text('env', { fallback: '' }) || defaultEnv,
+    message: record.nullableText('message', label),
+    env: record.text('env', label) || defaultEnv,
     hasArtifact: record.flag('hasArtifact', false),
     archiveBytes: record.nullableInteger('archiveBytes'),
-    archiveSha256: record.nullableText('archiveSha256'),
+    archiveSha256: record.nullableText('archiveSha256', label),
     fileCount: record.nullableInteger('fileCount'),
-    errorMessage: record.nullableText('errorMessage'),
-    actorIp: record.nullableText('actorIp'),
-    claimedIp: record.nullableText('claimedIp'),
+    errorMessage: record.nullableText('errorMessage', label),
+    actorIp: record.nullableText('actorIp', label),
+    claimedIp: record.nullableText('claimedIp', label),
     steps: record.list('steps', readStep),
     scripts: record.list('scripts', readScript)
   }

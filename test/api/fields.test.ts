@@ -1,8 +1,11 @@
 import t from 'tap'
+import { oneLine } from '../../lib/base/one-line.js'
 import {
   flag,
   integer,
+  line,
   list,
+  multiline,
   name,
   nullable,
   oneOf,
@@ -10,8 +13,7 @@ import {
   queryChoice,
   queryLimit,
   readFields,
-  switchText,
-  text
+  switchText
 } from '../../lib/api/fields.js'
 
 t.test('a body that is no JSON object is refused', async t => {
@@ -24,8 +26,8 @@ t.test('fields are read, unknown ones ignored', async t => {
   const shape = {
     name,
     async: optional(flag),
-    category: optional(nullable(text())),
-    tags: optional(list(text(), { max: 2 }))
+    category: optional(nullable(line())),
+    tags: optional(list(line(), { max: 2 }))
   }
   const cases: Array<[unknown, unknown]> = [
     [{ name: ' Shop ' }, { name: 'Shop', async: undefined, category: undefined, tags: undefined }],
@@ -46,18 +48,18 @@ t.test('what cannot be meant is refused, and the field is named', async t => {
     [{ name }, { name: null }, 'name', /null/],
     [{ name }, { name: 'a\0b' }, 'name', /NUL/],
     [{ name }, { name: 'x'.repeat(201) }, 'name', /too long: 201 characters, at most 200/],
-    [{ token: text({ min: 8 }) }, { token: 'short' }, 'token', /at least 8/],
+    [{ token: line({ min: 8 }) }, { token: 'short' }, 'token', /at least 8/],
     [{ on: flag }, { on: 'true' }, 'on', /"true": true or false is needed/],
     [{ on: flag }, {}, 'on', /missing/],
     [{ order: integer(0, 9) }, { order: 1.5 }, 'order', /whole number/],
     [{ order: integer(0, 9) }, { order: 10 }, 'order', /from 0 to 9/],
     [{ color: oneOf(['red', 'blue']) }, { color: 'green' }, 'color', /one of red, blue/],
     [{ color: oneOf(['red']) }, { color: {} }, 'color', /an object/],
-    [{ ids: list(text(), { max: 2 }) }, { ids: 'a' }, 'ids', /a list/],
-    [{ ids: list(text(), { max: 2 }) }, { ids: ['a', 'b', 'c'] }, 'ids', /3 items: at most 2/],
-    [{ ids: list(text(), { min: 1, max: 2 }) }, { ids: [] }, 'ids', /at least 1/],
-    [{ ids: list(text(), { max: 2 }) }, { ids: ['a', 7] }, 'ids[1]', /a number/],
-    [{ at: nullable(text()) }, { at: 5 }, 'at', /a string/]
+    [{ ids: list(line(), { max: 2 }) }, { ids: 'a' }, 'ids', /a list/],
+    [{ ids: list(line(), { max: 2 }) }, { ids: ['a', 'b', 'c'] }, 'ids', /3 items: at most 2/],
+    [{ ids: list(line(), { min: 1, max: 2 }) }, { ids: [] }, 'ids', /at least 1/],
+    [{ ids: list(line(), { max: 2 }) }, { ids: ['a', 7] }, 'ids[1]', /a number/],
+    [{ at: nullable(line()) }, { at: 5 }, 'at', /a string/]
   ]
   for (const [shape, body, field, sentence] of cases) {
     t.throws(() => readFields(body, shape), { kind: 'invalid', code: 'invalid_field', field, message: sentence })
@@ -90,4 +92,13 @@ t.test('switches in text', async t => {
     t.equal(switchText(given as string | null, 'postDeployAsync'), meant)
   }
   t.throws(() => switchText('yes', 'postDeployAsync'), { code: 'invalid_field', field: 'postDeployAsync' })
+})
+
+t.test('a line is one, a text may have many', async t => {
+  t.equal(multiline()('a\n\tb', 'x'), 'a\n\tb')
+  t.equal(line({ trim: true })(' Ünï 商店 😀\n', 'x'), 'Ünï 商店 😀')
+  for (const bad of ['a\nb', 'a\tb', '\x1b[1m', '\u202e', '\ud800', '\u2028']) {
+    t.throws(() => line()(bad, 'x'), { code: 'invalid_field', field: 'x', message: /U\+[0-9A-F]{4}/ }, oneLine(bad))
+  }
+  t.throws(() => multiline()('\0', 'x'), { code: 'invalid_field', field: 'x' })
 })

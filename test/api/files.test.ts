@@ -1,10 +1,11 @@
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { linkSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { startServer } from '../support/server.js'
+import { zipOf } from '../support/zip.js'
 
 t.test('what lies in a target', async t => {
-  const { as, client, createProject, sites } = await startServer(t)
+  const { as, client, createProject, home, sites } = await startServer(t)
   const project = await createProject('shop')
   const fresh = await createProject('fresh')
   const root = join(sites, 'shop')
@@ -74,6 +75,24 @@ t.test('what lies in a target', async t => {
     t.match(await client.get(address), { status: 400, body: { field: 'path' } })
     t.equal((await client.get(`${address}?path=css`)).status, 400, 'a directory is no file')
     t.equal((await client.get(`${address}?path=nothing`)).status, 404)
+  })
+
+  t.test('what may hold secrets is listed, and not shown', async t => {
+    mkdirSync(join(root, '.ssh'))
+    for (const name of ['.env', '.env.production', 'site.key', 'tls.pem', '.npmrc', '.ssh/authorized_keys', '.bash_history']) {
+      writeFileSync(join(root, name), 'hunter2')
+      for (const reply of [await preview(name), await download(name)]) {
+        t.match(reply, { status: 403, body: { code: 'denied_path', field: 'path' } }, name)
+        t.notMatch(reply.text, 'hunter2')
+      }
+    }
+    symlinkSync('.env', join(root, 'settings.txt'))
+    t.equal((await preview('settings.txt')).status, 403, 'by another name')
+    linkSync(home.database, join(root, 'config.txt'))
+    t.equal((await download('config.txt')).status, 403, "svc's own file, by a hard link")
+    writeFileSync(join(root, 'all.txt'), await zipOf({ 'svc-export/settings.json': '{}' }))
+    t.equal((await download('all.txt')).status, 403, 'a package')
+    t.ok((await list()).body.some((entry: { name: string }) => entry.name === '.env'))
   })
 
   t.test('never outside the target', async t => {

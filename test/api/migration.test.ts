@@ -155,7 +155,7 @@ t.test('what is exported and imported into an empty data directory', async t => 
 
   await t.test('is the same on every page of the API, and in the targets', async t => {
     const target = await startServer(t, { clock })
-    const { status, body } = await imported(target, bytes)
+    const { status, body } = await imported(target, bytes, '?accessSettings=1')
     t.equal(status, 200)
     t.match(body, { success: true, strategy: 'skip-existing', dryRun: false, notes: [] })
     t.equal(body.projects.created.length, 3)
@@ -202,6 +202,9 @@ t.test('what is exported and imported into an empty data directory', async t => 
     const target = await startServer(t)
     rmSync(shop.deployPath, { recursive: true, force: true })
     const { body } = await imported(target, bytes, '?restoreArtifacts=0')
+    t.strictSame(body.settings, { created: ['keep_archives'], replaced: [], skipped: ['global_deploy_token', 'webhook_secret'] })
+    t.match(body.notes, [/"global_deploy_token", "webhook_secret" were left out: they decide who has access/])
+    t.match((await target.client.get('/api/settings')).body, { webhook_secret: '', global_deploy_token: '' })
     t.strictSame(body.artifacts, { created: [], replaced: [], skipped: [shop.id], failed: [] })
     t.throws(() => readdirSync(shop.deployPath), { code: 'ENOENT' })
     t.equal(readdirSync(target.home.deployments).filter(name => name.endsWith('.zip')).length, 1)

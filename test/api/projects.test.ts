@@ -53,6 +53,9 @@ t.test('projects', async t => {
       [{ ...ok, deployPath: '/etc' }, 'deployPath'],
       [{ ...ok, deployPath: '/srv/../etc/' }, 'deployPath'],
       [{ ...ok, deployPath: '/proc/1' }, 'deployPath'],
+      [{ ...ok, deployPath: '/etc/cron.d' }, 'deployPath'],
+      [{ ...ok, deployPath: '/etc/cron.d', allowSystemPaths: true }, 'deployPath'],
+      [{ ...ok, deployPath: '/root/.ssh/x' }, 'deployPath'],
       [{ ...ok, deployPath: stage.home.directory }, 'deployPath'],
       [{ ...ok, deployPath: stage.home.deployments }, 'deployPath'],
       [{ ...ok, deployPath: join(stage.home.directory, '..') }, 'deployPath'],
@@ -262,4 +265,11 @@ t.test('recent scripts are those of the last success that ran any', async t => {
   await push([])
   await push([['postDeploy', 'exit 1']])
   t.same((await client.get(address)).body, { deployId, preDeployScript: '', postDeployScript: 'echo done' })
+})
+
+t.test('system paths are open where the operator of the server says so', async t => {
+  const { client } = await startServer(t, { allowSystemPaths: true })
+  const made = await client.post('/api/projects', { name: 'jobs', deployPath: '/etc/cron.d/svc-test' })
+  t.equal(made.status, 200)
+  t.equal((await client.put(`/api/projects/${made.body.project.id}`, { deployPath: '/proc/1' })).status, 400)
 })

@@ -163,7 +163,7 @@ const rows: Row[] = [
     condition: 'search or tail stream fault',
     what: 'tail',
     status: 200,
-    body: [{ event: 'snapshot' }, { event: 'error', data: { message: /may not be read as a log/ } }],
+    body: [{ event: 'snapshot' }, { event: 'error', data: { message: /may not be read: / } }],
     headers: { 'content-type': /^text\/event-stream/ },
     async ask(stage) {
       const { source, path } = await addLog(stage, 'line\n')

@@ -236,11 +236,17 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
   await page.locator('#project-deployPath-error').waitFor()
   t.match(watch.complaints.splice(0), [/400.*\/api\/projects/])
   await page.getByLabel('Directory on the server').fill(join(stage.sites, 'elsewhere'))
+  await page.getByLabel('Variables of a push').fill('NODE_ENV, LD_PRELOAD')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.locator('#project-allowedEnv-error').getByText('LD_PRELOAD').waitFor()
+  t.match(watch.complaints.splice(0), [/400.*\/api\/projects/])
+  await page.getByLabel('Variables of a push').fill('NODE_ENV, APP_*')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText('Saved', { exact: true }).waitFor()
   const saved = (await stage.client.get(`/api/projects/${project.id}`)).body as Project
   t.match(saved, {
-    env: 'staging', pm2AppName: 'shop', postDeployScript: 'echo sent by a push', deployPath: join(stage.sites, 'elsewhere')
+    env: 'staging', pm2AppName: 'shop', postDeployScript: 'echo sent by a push', deployPath: join(stage.sites, 'elsewhere'),
+    allowedEnv: ['NODE_ENV', 'APP_*']
   })
   t.ok(saved.categoryId !== null && saved.tagIds.length === 1)
   await page.locator('svc-pm2').getByText('online').waitFor()

@@ -146,7 +146,7 @@ t.test('categories and tags: made, ordered, changed, deleted', { skip }, async t
 t.test('export, and import on another server: first what would happen, then it', { skip }, async t => {
   const photograph = photographer('migration')
   const from = await startServer(t)
-  const shop = await from.createProject('storefront')
+  const shop = await from.createProject('storefront', { postDeployScript: 'true # \u202estorefront' })
   await from.createProject('docs')
   const bytes = await zipOf({ 'index.html': 'one' })
   await from.as(shop.token).upload([['projectId', shop.id], ['file', { filename: 'a.zip', bytes }]])
@@ -205,6 +205,8 @@ t.test('export, and import on another server: first what would happen, then it',
   await page.getByRole('button', { name: 'Show what would happen' }).click()
   await page.getByRole('heading', { name: 'What would happen' }).waitFor()
   t.notOk(existsSync(shop.deployPath), 'a trial changes nothing')
+  await page.getByText(`Deploys to ${shop.deployPath}`).waitFor()
+  await page.locator('.brings pre').getByText('true # \\u202estorefront').waitFor()
   await page.getByRole('button', { name: 'Import', exact: true }).click()
   await page.getByRole('heading', { name: 'Imported' }).waitFor()
   t.equal((await from.client.get(`/api/projects/${shop.id}`)).status, 200)

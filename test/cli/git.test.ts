@@ -20,6 +20,8 @@ t.test('commitSubject', async t => {
   t.equal(await commitSubject(t.testdirName, env), undefined, 'before the first commit')
   git('commit', '--allow-empty', '-m', 'Die Überschrift\n\nMore of it.')
   t.equal(await commitSubject(t.testdirName, env), 'Die Überschrift')
+  git('commit', '--allow-empty', '-m', 'Tab\there, \u202eturned')
+  t.equal(await commitSubject(t.testdirName, env), 'Tab\\there, \\u202eturned', 'as the server takes it')
   git('commit', '--allow-empty', '-m', `${'x'.repeat(499)}🙂`)
   t.equal(await commitSubject(t.testdirName, env), 'x'.repeat(499), 'as long as a message may be, no half a character')
 })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { acceptClientEnv, scriptEnvironment } from '../../lib/deploy/environment.js'
+import { acceptClientEnv, linesOfDropped, scriptEnvironment } from '../../lib/deploy/environment.js'
 
 const facts = {
   project: { id: 'proj_1', name: 'Shop', deployPath: '/srv/shop', env: 'staging' },
@@ -13,12 +13,14 @@ t.test('a client may not set what makes other code run', async t => {
     'PATH', 'LD_PRELOAD', 'LD_LIBRARY_PATH', 'DYLD_INSERT_LIBRARIES', 'NODE_OPTIONS', 'BASH_ENV', 'ENV', 'IFS',
     'SHELLOPTS', 'PYTHONPATH', 'SVC_DEPLOY_ID', 'SVC_', 'BASH_FUNC_ls%%', 'PS4', 'PERL5OPT', '', 'A=B', 'A\0'
   ]
-  const { accepted, dropped } = acceptClientEnv(Object.fromEntries(denied.map(name => [name, 'x'])))
-  t.strictSame(dropped.sort(), denied.sort())
-  t.strictSame(accepted, {})
+  for (const allowed of [null, ['*', ...denied, 'P*', 'L*', 'S*']]) {
+    const { accepted, dropped } = acceptClientEnv(Object.fromEntries(denied.map(name => [name, 'x'])), allowed)
+    t.strictSame(dropped.map(({ name }) => name).sort(), denied.sort())
+    t.strictSame(accepted, {})
+  }
 })
 
-t.test('everything else is handed on as it is', async t => {
+t.test('with client scripts on, everything else is handed on as it is', async t => {
   const sent = {
     NODE_ENV: 'production',
     env: 'x',
@@ -28,8 +30,19 @@ t.test('everything else is handed on as it is', async t => {
     MY_SVC_NAME: 'y',
     __proto: 'z'
   }
-  t.strictSame(acceptClientEnv(sent), { accepted: sent, dropped: [] })
-  t.strictSame(acceptClientEnv({ NUL: 'a\0b' }).dropped, ['NUL'])
+  t.strictSame(acceptClientEnv(sent, null), { accepted: sent, dropped: [] })
+  t.match(acceptClientEnv({ NUL: 'a\0b' }, null).dropped, [{ name: 'NUL' }])
+})
+
+t.test('the output names what was left out, once for each reason, and no value', async t => {
+  const sent = { PATH: 'secret-1', LD_PRELOAD: 'secret-2', 'GIT_SSH\n✓ success': 'secret-3', APP: 'a' }
+  const lines = linesOfDropped(acceptClientEnv(sent, ['APP']).dropped)
+  t.strictSame(lines, [
+    `→ left out of the scripts' environment: "PATH", "LD_PRELOAD" (a client may never set it)`,
+    `→ left out of the scripts' environment: "GIT_SSH\\n✓ success" (client scripts are off, and it is not in the project's allowedEnv)`
+  ])
+  const many = Object.fromEntries(Array.from({ length: 60 }, (_, index) => [`V${index}`, '']))
+  t.match(linesOfDropped(acceptClientEnv(many, []).dropped), [/"V49", and 10 more \(/])
 })
 
 t.test('a script gets the server environment without its secrets, the client variables, and SVC_*', async t => {

@@ -2,6 +2,7 @@ import { linkSync, mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import t from 'tap'
+import { zipOf } from '../support/zip.js'
 import { createDeny } from '../../lib/logs/deny.js'
 import { createOpenLog } from '../../lib/logs/open.js'
 
@@ -34,6 +35,14 @@ t.test('the file that is really opened is what the deny list decides on', async 
   writeFileSync(path('locked'), 'x', { mode: 0 })
   if (process.getuid?.() === 0) t.comment('root may read everything: not_readable is skipped')
   else t.equal(await code('locked'), 'not_readable')
+
+  const packed = async (root: string): Promise<Buffer> => Buffer.from(await zipOf({ [`${root}/settings.json`]: '{}' }))
+  writeFileSync(path('renamed.log'), await packed('svc-export'))
+  t.equal(await code('renamed.log'), 'denied_path', 'a package, whatever its name')
+  writeFileSync(path('nightly'), await packed('svc-backup'))
+  t.equal(await code('nightly'), 'denied_path', 'a backup, whatever its name')
+  writeFileSync(path('site.zip'), await packed('site'))
+  t.equal(await code('site.zip'), 'opened')
 
   t.test('a link that is turned while it is opened opens nothing else', async t => {
     mkdirSync(path('race'))

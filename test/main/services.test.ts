@@ -15,7 +15,7 @@ t.test('the services are joined: a setting reaches the bearer, a project its tok
   const store = await openStore({ directory: home.directory, clock })
   t.teardown(() => store.close())
   const admin = await openAdminToken({ home, ids: randomIds })
-  const world = { store, home, clock, ids: randomIds, environment: {}, terminal: false, version: 'dev', publicUrl: null, log: () => {} }
+  const world = { store, home, clock, ids: randomIds, environment: {}, terminal: false, allowSystemPaths: false, version: 'dev', publicUrl: null, log: () => {} }
   const front = createFront(world, admin)
   const { settings, bearer } = front
   const { api } = createServices(world, front)

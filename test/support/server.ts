@@ -39,6 +39,8 @@ export interface StageOptions {
   environment?: Record<string, string>
   /** As `serve --no-terminal` says it. */
   terminal?: boolean
+  /** As `serve --allow-system-paths` says it. */
+  allowSystemPaths?: boolean
   /** Settings as a client would PUT them. */
   settings?: Record<string, string>
 }
@@ -71,6 +73,7 @@ export async function startServer(t: Test, options: StageOptions = {}): Promise<
       ...(options.base === undefined ? {} : { base: options.base }),
       ...(options.host === undefined ? {} : { host: options.host }),
       ...(options.terminal === undefined ? {} : { terminal: options.terminal }),
+      ...(options.allowSystemPaths === undefined ? {} : { allowSystemPaths: options.allowSystemPaths }),
       ...(options.clock === undefined ? {} : { clock: options.clock })
     })
 

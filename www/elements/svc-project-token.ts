@@ -58,6 +58,7 @@ export class SvcProjectToken extends SvcElement {
       <header>
         <h2>${t('Deploy token')}</h2>
         <p class="muted">${t('Lets a push deploy to this project, and to no other.')}</p>
+        <p class="muted">${this.#reach()}</p>
       </header>
       <div class="token">
         <code aria-label="${t('Deploy token')}">${this.#isShown ? token : maskWords(token)}</code>
@@ -67,6 +68,13 @@ export class SvcProjectToken extends SvcElement {
       </div>
       <svc-dialog heading="${t('Regenerate the deploy token?')}" .content="${this.#isAsking ? this.#question(name) : null}"
         @dialogclose="${() => this.#ask(false)}"></svc-dialog>`
+  }
+
+  /** What the token can do beyond that, by what the project says of scripts that a push carries. */
+  #reach(): string {
+    return this.#project.allowClientScripts === false
+      ? t('A push cannot bring scripts. What it uploads runs all the same where the scripts of this project start it.')
+      : t('Unless scripts of a push are refused, in this project or in the settings, it also runs any command as the user of svc, who can read every token and every project.')
   }
 
   #question(name: string): Template {

@@ -36,7 +36,7 @@ export type ProjectPatch = Partial<
   Pick<
     Project,
     | 'name' | 'description' | 'env' | 'deployPath' | 'preDeployScript' | 'postDeployScript' | 'postDeployAsync'
-    | 'allowClientScripts'
+    | 'allowClientScripts' | 'allowedEnv'
   >
 >
 

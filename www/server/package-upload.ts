@@ -8,6 +8,8 @@ export interface PackageUpload {
   file: File
   strategy: Strategy
   restoreArtifacts: boolean
+  /** Settings that decide who has access are taken, too. */
+  accessSettings: boolean
   /** Finds out, and changes nothing. */
   dryRun: boolean
   onProgress: (sentBytes: number, totalBytes: number) => void
@@ -20,7 +22,7 @@ export interface PackageUpload {
  * the signal's reason.
  */
 export function uploadPackage(options: PackageUpload): Promise<ImportResult> {
-  const { file, strategy, restoreArtifacts, dryRun, signal } = options
+  const { file, strategy, signal } = options
   signal.throwIfAborted()
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest()
@@ -36,7 +38,8 @@ export function uploadPackage(options: PackageUpload): Promise<ImportResult> {
     request.onloadend = () => signal.removeEventListener('abort', abort)
     signal.addEventListener('abort', abort)
 
-    const query = new URLSearchParams({ strategy, restoreArtifacts: String(restoreArtifacts), dryRun: String(dryRun) })
+    const switches = { restoreArtifacts: options.restoreArtifacts, accessSettings: options.accessSettings, dryRun: options.dryRun }
+    const query = new URLSearchParams({ strategy, ...Object.fromEntries(Object.entries(switches).map(([key, on]) => [key, String(on)])) })
     request.open('POST', `${options.address}?${query}`)
     request.setRequestHeader('authorization', `Bearer ${options.token}`)
     if (strategy === 'overwrite') request.setRequestHeader('x-confirm-overwrite', 'yes')

@@ -1,10 +1,11 @@
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { oneLine } from '../../base/one-line.js'
 import { Refusal } from '../../base/refusal.js'
 import { formatBytes } from '../../base/size.js'
 import { locateHome, writeConfig, type Home } from '../../config/home.js'
 import type { Project } from '../../model/project.js'
-import { strategies, type ImportResult, type PartResult, type Strategy } from '../../model/transfer.js'
+import { strategies, type ImportBrings, type ImportResult, type PartResult, type Strategy } from '../../model/transfer.js'
 import { usage } from '../args.js'
 import type { Client } from '../client.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
@@ -30,14 +31,19 @@ export const command = defineCommand({
       help: 'what happens to records that are here already; merge leaves them, too'
     },
     'restore-artifacts': { type: 'switch', default: true, help: 'do not extract the artifacts over the targets' },
-    'dry-run': { type: 'switch', help: 'say what would be done, and change nothing' },
+    'with-access-settings': {
+      type: 'switch',
+      help: 'take the settings, too, that decide who has access: tokens, addresses, client scripts, the webhook'
+    },
+    'dry-run': { type: 'switch', help: 'say what would be done, with every path, script and setting; change nothing' },
     yes: { ...sharedOptions.yes, help: 'overwrite without asking; required with --strategy overwrite' },
     json: sharedOptions.json
   },
   details:
     'Works on the data directory of this machine (SVC_HOME), whether its server runs or not. All records are taken, or\n' +
     'none. Then the artifacts are extracted over the targets; what lies there besides stays. The deploy tokens of the\n' +
-    'imported projects go into the global configuration, so that this machine can push.',
+    'imported projects go into the global configuration, so that this machine can push. A package brings scripts, which\n' +
+    'run as the user of svc: look at one of others with --dry-run first.',
   examples: [
     ['import svc-export-2026-01-31T12-00-00.zip --dry-run', 'see what it would do'],
     ['import shop.zip --strategy overwrite --yes', 'replace what is here']
@@ -52,7 +58,12 @@ export const command = defineCommand({
     const { size, isFile } = await stat(path).then(found => ({ size: found.size, isFile: found.isFile() }), () => ({ size: 0, isFile: false }))
     if (!isFile) throw usage('zip', `<zip> cannot be "${operands.zip}": there is no such file`)
     const home = locateHome(env, cwd)
-    const query = { strategy, restoreArtifacts: String(options['restore-artifacts']), dryRun: String(options['dry-run']) }
+    const query = {
+      strategy,
+      accessSettings: String(options['with-access-settings']),
+      restoreArtifacts: String(options['restore-artifacts']),
+      dryRun: String(options['dry-run'])
+    }
     const result = await withInterrupts(host, signal => withLocalApi(context, home, async ({ client }) => {
       const result = await send(context, { client, path, bytes: size, query, signal })
       if (!options['dry-run']) await keepTokens(home, result, await client.json<Project[]>({ path: '/api/projects' }))
@@ -60,6 +71,7 @@ export const command = defineCommand({
     }))
     if (options.json) output.json(result)
     else report(context, result)
+    if (options['dry-run'] && !options.json) reportBrought(context, result.brings)
     return result.artifacts.failed.length > 0 ? exitCodes.failed : exitCodes.success
   }
 })
@@ -102,6 +114,29 @@ async function keepTokens(home: Home, { strategy, projects }: ImportResult, all:
     const tokens = Object.fromEntries(written.map(({ id, token }) => [id, token]))
     config.projectToken = strategy === 'overwrite' ? { ...config.projectToken, ...tokens } : { ...tokens, ...config.projectToken }
   })
+}
+
+/** What would come that can do harm: a reader has to see each path, script and setting as it is. */
+function reportBrought({ output: { print } }: Context, { settings, projects, logSources }: ImportBrings): void {
+  if (settings.length > 0) print('\nSettings:')
+  for (const { key, value } of settings) print(`  ${key} = ${value === null ? '(a secret)' : oneLine(value)}`)
+  for (const project of projects) {
+    print('')
+    print(`Project ${oneLine(project.name)} (${project.id})`)
+    print(`  deploys to ${oneLine(project.deployPath)}${project.hasArtifact ? ', and its files come there' : ''}`)
+    if (project.allowClientScripts !== null) print(`  client scripts are ${project.allowClientScripts ? 'on' : 'off'}`)
+    if (project.allowedEnv.length > 0) print(`  clients may set ${project.allowedEnv.join(', ')}`)
+    printScript(print, 'pre-deploy script', project.preDeployScript)
+    printScript(print, `post-deploy script${project.postDeployAsync ? ', in the background' : ''}`, project.postDeployScript)
+  }
+  if (logSources.length > 0) print('\nLog files:')
+  for (const { projectId, filePath } of logSources) print(`  ${oneLine(filePath)} (${projectId})`)
+}
+
+function printScript(print: (line: string) => void, title: string, script: string): void {
+  if (script.trim() === '') return
+  print(`  ${title}:`)
+  for (const line of script.replace(/\n$/, '').split('\n')) print(`    | ${oneLine(line)}`)
 }
 
 function report({ output }: Context, result: ImportResult): void {

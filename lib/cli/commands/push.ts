@@ -2,7 +2,6 @@ import { systemClock } from '../../base/clock.js'
 import { locateHome } from '../../config/home.js'
 import type { EffectiveConfig } from '../../config/precedence.js'
 import { readVersion } from '../../config/version.js'
-import { maxMessageLength } from '../../model/deployment.js'
 import { sendReport } from '../../notify/telemetry.js'
 import { isBroken, type Api, type Run } from '../api.js'
 import { usage } from '../args.js'
@@ -13,7 +12,7 @@ import type { PackedArchive } from '../pack.js'
 import { packProject } from '../packing.js'
 import { Interrupted } from '../prompt.js'
 import { loadConfiguration, openDeployApi, projectIdOf } from '../session.js'
-import { packOptions, sharedOptions } from '../common-options.js'
+import { checkMessage, packOptions, sharedOptions } from '../common-options.js'
 import { formatBytes } from '../../base/size.js'
 import { humanDuration } from '../units.js'
 import { reportRun, watchRun } from '../watch.js'
@@ -45,7 +44,8 @@ export const command = defineCommand({
   details:
     'The token is taken from --token, SVC_DEPLOY_TOKEN (also in .env.local), or the global configuration. Scripts that\n' +
     'the server has for the project win over those given here. Ctrl-C while uploading leaves nothing behind; afterwards\n' +
-    'the deployment goes on without you.',
+    'the deployment goes on without you. Where clients may not send scripts, only those variables of --set-env and of the\n' +
+    'configuration reach the scripts that the project lists (allowedEnv); the output names the others.',
   examples: [
     ['push', 'what svc.config.json says'],
     ['push --env production -m "New prices"', 'one of several environments, with a message'],
@@ -57,9 +57,7 @@ export const command = defineCommand({
   async run({ options }, context) {
     const { json } = options
     const postDeployAsync = options['post-deploy-async']
-    if ((options.message ?? '').length > maxMessageLength) {
-      throw usage('--message', `--message is too long: at most ${maxMessageLength} characters`)
-    }
+    checkMessage(options.message)
     const { config } = await loadConfiguration(context, {
       flags: {
         token: options.token,

@@ -1,3 +1,4 @@
+import { oneLine } from '../../base/one-line.js'
 import { Refusal } from '../../base/refusal.js'
 import type { Deployment } from '../../model/deployment.js'
 import type { Api } from '../api.js'
@@ -5,7 +6,7 @@ import { defineCommand, exitCodes, type Context } from '../command.js'
 import { withInterrupts } from '../interrupts.js'
 import { confirm, mustAsk } from '../prompt.js'
 import { loadConfiguration, openAdminApi, projectIdOf } from '../session.js'
-import { adminDetails, sharedOptions } from '../common-options.js'
+import { adminDetails, checkMessage, sharedOptions } from '../common-options.js'
 import { relativeTime } from '../units.js'
 import { reportRun, watchRun } from '../watch.js'
 
@@ -34,6 +35,7 @@ export const command = defineCommand({
   ],
   async run({ options, operands }, context) {
     const { env, server, token, to, message, json } = options
+    checkMessage(message)
     const { config } = await loadConfiguration(context, {
       flags: { server, token, project: operands.projectId },
       env,
@@ -74,7 +76,7 @@ async function named(api: Api, deployId: string, projectId: string | undefined):
 
 function describe(source: Deployment): string {
   const message = source.message === null ? '' : `, "${source.message}"`
-  return `${source.projectName} to ${source.id} (${relativeTime(source.startTime, Date.now())}${message})`
+  return oneLine(`${source.projectName} to ${source.id} (${relativeTime(source.startTime, Date.now())}${message})`)
 }
 
 async function rollBack(

@@ -37,6 +37,10 @@ export const command = defineCommand({
       help: 'written, with the address, when everything is answered; removed when the server stops'
     },
     terminal: { type: 'switch', default: true, help: 'offer no terminal, whatever the settings say' },
+    'allow-system-paths': {
+      type: 'switch',
+      help: 'let projects deploy into places of the system, such as /etc or a .ssh directory (docs/security.md)'
+    },
     pm2: { type: 'switch', help: 'run it under pm2, as svc-server, in place of one that runs there' }
   },
   details:
@@ -81,6 +85,7 @@ export const command = defineCommand({
       ...listening,
       base: options.base,
       terminal: options.terminal,
+      allowSystemPaths: options['allow-system-paths'],
       environment: env,
       cwd,
       report: { info: output.print, warn: output.warn },

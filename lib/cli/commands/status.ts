@@ -1,3 +1,4 @@
+import { oneLine } from '../../base/one-line.js'
 import { maskToken } from '../../config/precedence.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { deploymentColumns, paintStatus } from '../deployment-table.js'
@@ -44,8 +45,8 @@ export const command = defineCommand({
       return exitCodes.success
     }
     const { paint } = output
-    output.print(`${paint.bold(project.name)} (${project.id}): ${paintStatus(paint, project.status)}`)
-    output.print(`${project.env} → ${project.deployPath}`)
+    output.print(`${paint.bold(oneLine(project.name))} (${project.id}): ${paintStatus(paint, project.status)}`)
+    output.print(oneLine(`${project.env} → ${project.deployPath}`))
     output.print('')
     if (deployments.length === 0) output.print('Nothing has been deployed yet.')
     else output.table(deployments, deploymentColumns(paint, Date.now()))

