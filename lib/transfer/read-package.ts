@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import { closeSync, openSync, writeSync } from 'node:fs'
-import { createEntryReader, maxWholeBytes } from '../archive/entry-data.js'
+import { createEntryReader } from '../archive/entry-data.js'
 import { openArchive } from '../archive/read.js'
 import type { ArchiveEntry } from '../archive/read.js'
+import { OpenFile } from '../base/open-file.js'
 import { Refusal } from '../base/refusal.js'
 import { artifactPath, packageFiles, packageRoot, schemaVersion } from './package.js'
 import type { ArtifactEntry } from './package.js'
@@ -63,17 +63,15 @@ export async function openPackage(path: string): Promise<Package> {
         const entry = find(name)
         if (entry === undefined) throw broken(name, 'it is not there')
         const hash = sha256 === null ? null : createHash('sha256')
-        const fd = openSync(to, 'wx', 0o600)
+        const file = new OpenFile(to, 'wx', 0o600)
         try {
-          const take = (piece: Buffer): void => {
+          await reader.read(entry, piece => {
             signal?.throwIfAborted()
             hash?.update(piece)
-            for (let at = 0; at < piece.length; ) at += writeSync(fd, piece, at)
-          }
-          if (entry.size <= maxWholeBytes) take(reader.readWhole(entry))
-          else await reader.readPieces(entry, take)
+            file.writeSync(piece)
+          })
         } finally {
-          closeSync(fd)
+          file.close()
         }
         if (hash !== null && hash.digest('hex') !== sha256) throw broken(name, 'its SHA-256 is not the one the manifest gives')
       },
