@@ -26,9 +26,9 @@ export function fileHandlers({ projects }: { projects: { get(id: string): Projec
     download: async request => {
       const { deployPath } = projects.get(param(request, 'id'))
       const asked = filePath(request)
-      const { handle, path } = await openFile(deployPath, asked)
       const name = asked.slice(asked.lastIndexOf('/') + 1)
-      return fileReply({ path, handle, headers: { 'content-disposition': attachment(name) } })
+      const headers = { 'content-disposition': attachment(name) }
+      return fileReply({ file: () => openFile(deployPath, asked), headers })
     }
   } satisfies Record<string, Handler>
 }
