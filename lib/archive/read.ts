@@ -4,8 +4,8 @@
  * yauzl parses the structures (APPNOTE 4.3.12 to 4.3.16: end record, ZIP64 records, central directory, extra fields);
  * the central directory is the authority, as the format says, and local headers only locate data (entry-data.ts).
  * yauzl is given a reader of our own that answers at once from a window of the file: its own reads every header with
- * two asynchronous calls, which costs 100 us an entry; this one costs 4 us. All of this is synchronous work and
- * belongs in a worker thread.
+ * two asynchronous calls, which costs 100 us an entry; this one costs 4 us. All of this is synchronous work, with a
+ * pause now and then; that of a deployment is done in a worker thread.
  *
  * Checked here, with the entry named: the name (names.ts), encryption, compression method, sizes against each other
  * and against the file, kinds that a deployment cannot hold, the number of entries, what they declare to inflate to,
@@ -19,6 +19,7 @@
  *     system and neither flag nor field, and `unzip` takes them as they are;
  *   - a comment that holds an end record, or bytes after the end record, are refused, not guessed about.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import * as yauzl from 'yauzl'
 import { OpenFile } from '../base/open-file.js'
 import { Refusal } from '../base/refusal.js'
@@ -68,6 +69,8 @@ export interface ArchiveLimits {
 const maxNameBytes = 32 * 1024 * 1024
 /** Window of the central directory held in memory; about 2,000 entries. */
 const windowBytes = 256 * 1024
+/** Entries that are read without a pause: packages are opened where requests are answered. About 10 ms. */
+const entriesInTurn = 2_000
 /** Fixed part of a local file header (APPNOTE 4.3.7). */
 export const localHeaderBytes = 30
 
@@ -89,7 +92,7 @@ export async function openArchive(path: string, limits: ArchiveLimits): Promise<
     const fileSize = file.size
     const zip = await openZip(file, fileSize)
     const central = zip.readEntryCursor as unknown as number
-    const entries = readEntries(zip, limits, file)
+    const entries = await readEntries(zip, limits, file)
     const totalBytes = checkExtent(entries, central, limits)
     return { path, entries, totalBytes, file, fileSize, close: () => file.close() }
   } catch (error) {
@@ -147,7 +150,7 @@ class WindowReader extends yauzl.RandomAccessReader {
   }
 }
 
-function readEntries(zip: yauzl.ZipFile, limits: ArchiveLimits, file: OpenFile): ArchiveEntry[] {
+async function readEntries(zip: yauzl.ZipFile, limits: ArchiveLimits, file: OpenFile): Promise<ArchiveEntry[]> {
   if (zip.entryCount === 0) throw broken('empty_zip', 'it has no entries')
   if (zip.entryCount > limits.maxEntries) {
     throw tooLarge('too_many_entries', `it has ${zip.entryCount} entries, at most ${limits.maxEntries} are allowed`)
@@ -159,6 +162,7 @@ function readEntries(zip: yauzl.ZipFile, limits: ArchiveLimits, file: OpenFile):
   zip.on('entry', entry => { raw = entry })
   zip.on('error', error => { failure = error })
   for (let index = 0; index < zip.entryCount; index++) {
+    if (index % entriesInTurn === entriesInTurn - 1) await nextTurn()
     raw = undefined
     zip.readEntry()
     if (failure !== undefined) throw explain(failure, file, index)

@@ -32,7 +32,9 @@ export interface FileWriter {
 
 /** Each deployment has up to three. */
 const maxEntries = 2_000_000
-const maxManifestBytes = 512 * 1024 * 1024
+/** Of the list of files, which is parsed as a whole: for each entry of the zip, and beyond that. */
+const maxListedBytes = 8 * 1024
+const maxOtherBytes = 1024 * 1024
 
 /**
  * Opens one. Refuses (`invalid`): not_a_backup, backup_truncated, backup_damaged; (`unsupported`): backup_newer.
@@ -56,7 +58,9 @@ async function readBackup(path: string, archive: Archive): Promise<Backup> {
   const reader = createEntryReader(archive)
   const manifestEntry = entries.get(backupRoot + manifestName)
   if (manifestEntry === undefined) throw notBackup(path, `it has no ${backupRoot}${manifestName}`)
-  if (manifestEntry.size > maxManifestBytes) throw damaged(path, 'its list of files is too long')
+  if (manifestEntry.size > maxOtherBytes + entries.size * maxListedBytes) {
+    throw damaged(path, 'its list of files is too long for what it contains')
+  }
   const manifest = checkManifest(parse(await contentsOf(manifestEntry), path), path)
   entries.delete(backupRoot + manifestName)
   checkList(manifest.files, entries, path)
