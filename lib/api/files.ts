@@ -44,9 +44,9 @@ export function fileHandlers({ projects, secrets }: FilesNeeds) {
     download: async request => {
       const { deployPath } = projects.get(param(request, 'id'))
       const asked = filePath(request)
-      const { handle, path } = await openFile(deployPath, asked, inspect(deployPath, asked))
       const name = asked.slice(asked.lastIndexOf('/') + 1)
-      return fileReply({ path, handle, headers: { 'content-disposition': attachment(name) } })
+      const headers = { 'content-disposition': attachment(name) }
+      return fileReply({ file: () => openFile(deployPath, asked, inspect(deployPath, asked)), headers })
     }
   } satisfies Record<string, Handler>
 }

@@ -25,8 +25,8 @@ export async function writeTo(
   path: string, actor: Caller, work: (file: FileHandle, writing: FileWriting) => Promise<object>
 ): Promise<Reply> {
   if (actor.role !== 'local') throw new Refusal('forbidden', 'forbidden', 'Only the operator on this machine may name a file: "to"')
-  const file = await openEmpty(path)
   return ndjson(async (write, signal) => {
+    const file = await openEmpty(path)
     try {
       let toldAtMs = 0
       const onProgress = (bytes: number): void => {
@@ -56,10 +56,14 @@ async function openEmpty(path: string): Promise<FileHandle> {
   const file = await open(path, constants.O_WRONLY | (constants.O_NOFOLLOW ?? 0)).catch(error => {
     throw refuse((error as Error).message, error)
   })
-  const stats = await file.stat()
-  if (stats.isFile() && stats.size === 0) return file
-  await file.close()
-  throw refuse('it is not an empty file')
+  try {
+    const stats = await file.stat()
+    if (!stats.isFile() || stats.size > 0) throw refuse('it is not an empty file')
+    return file
+  } catch (error) {
+    await file.close()
+    throw error
+  }
 }
 
 /** The sink of a reply, for what writes to streams. */

@@ -9,11 +9,11 @@
  *
  * Nobody is believed about how much an entry inflates to: inflating stops at the declared size and one byte more.
  */
-import { createReadStream, readSync } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { createInflateRaw, inflateRawSync } from 'node:zlib'
-import { Refusal } from '../base/refusal.js'
 import { crc32 } from '../base/crc32.js'
+import type { OpenFile } from '../base/open-file.js'
+import { Refusal } from '../base/refusal.js'
 import { refuse } from './names.js'
 import { localHeaderBytes, type Archive, type ArchiveEntry } from './read.js'
 
@@ -29,15 +29,22 @@ const pieceBytes = 256 * 1024
 
 export interface EntryReader {
   /**
-   * The contents of an entry of at most `maxWholeBytes`. Valid until the next call. Refuses (`invalid`): damaged_zip,
-   * damaged_entry, size_mismatch, crc_mismatch, overlapping_entries.
+   * The contents of an entry for which `isSmall` holds. Valid until the next call. Refuses (`invalid`): damaged_zip,
+   * damaged_entry, size_mismatch, crc_mismatch, overlapping_entries, truncated_zip.
    */
   readWhole(entry: ArchiveEntry): Buffer
   /**
-   * The contents of any entry, piece by piece; the same refusals, the last of them after the last piece. A throw of
-   * `onPiece` ends it.
+   * The contents of any entry, piece by piece, each valid only during the call; the same refusals, the last of them
+   * after the last piece. If `onPiece` throws, reading ends and rejects with that error.
    */
   readPieces(entry: ArchiveEntry, onPiece: (piece: Buffer) => void): Promise<void>
+  /** As `readPieces`, and a small entry comes as one piece. */
+  read(entry: ArchiveEntry, onPiece: (piece: Buffer) => void): Promise<void>
+}
+
+/** Whether an entry may be held in memory whole: both sizes are the writer's claim, and both take memory. */
+export function isSmall({ size, compressedSize }: Pick<ArchiveEntry, 'size' | 'compressedSize'>): boolean {
+  return size <= maxWholeBytes && compressedSize <= maxWholeBytes
 }
 
 /** Reads the data of an archive's entries; keeps a window of the file, so one for each thread. */
@@ -52,12 +59,12 @@ export function createEntryReader(archive: Archive): EntryReader {
     if (length > window.length) {
       if (spare.length < length) spare = Buffer.allocUnsafeSlow(length)
       const bytes = spare.subarray(0, length)
-      if (readFully(archive.fd, bytes, position) < length) throw cutOff(entry)
+      if (archive.file.readSync(bytes, position) < length) throw cutOff(entry)
       return bytes
     }
     if (position < windowStart || position + length > windowStart + windowLength) {
       windowStart = position
-      windowLength = readFully(archive.fd, window, position)
+      windowLength = archive.file.readSync(window, position)
       if (windowLength < length) throw cutOff(entry)
     }
     return window.subarray(position - windowStart, position - windowStart + length)
@@ -76,53 +83,54 @@ export function createEntryReader(archive: Archive): EntryReader {
     return offset
   }
 
-  return {
-    readWhole(entry) {
-      const raw = bytesAt(dataOffset(entry), entry.compressedSize, entry)
-      const contents = entry.method === 0 ? raw : inflate(raw, entry)
-      check(entry, contents.length, crc32(contents))
-      return contents
-    },
-    async readPieces(entry, onPiece) {
-      const start = dataOffset(entry)
-      let length = 0
-      let crc = 0
-      // A pipeline whose end fails answers that it was aborted, as often as not; so the reason is kept here.
-      let failure: unknown
-      const take = async (pieces: AsyncIterable<Buffer>): Promise<void> => {
-        try {
-          for await (const piece of pieces) {
-            length += piece.length
-            if (length > entry.size) throw tooLong(entry)
-            crc = crc32(piece, crc)
-            onPiece(piece)
-          }
-        } catch (error) {
-          failure ??= error
-          throw error
+  function readWhole(entry: ArchiveEntry): Buffer {
+    const raw = bytesAt(dataOffset(entry), entry.compressedSize, entry)
+    const contents = entry.method === 0 ? raw : inflate(raw, entry)
+    check(entry, contents.length, crc32(contents))
+    return contents
+  }
+
+  async function readPieces(entry: ArchiveEntry, onPiece: (piece: Buffer) => void): Promise<void> {
+    const blocks = blocksOf(archive.file, dataOffset(entry), entry)
+    let length = 0
+    let crc = 0
+    // A pipeline whose end fails often reports that it was aborted; so the reason is kept here.
+    let failure: unknown
+    const take = async (pieces: AsyncIterable<Buffer>): Promise<void> => {
+      try {
+        for await (const piece of pieces) {
+          length += piece.length
+          if (length > entry.size) throw tooLong(entry)
+          crc = crc32(piece, crc)
+          onPiece(piece)
         }
+      } catch (error) {
+        failure ??= error
+        throw error
       }
-      const source = createReadStream('', {
-        fd: archive.fd, autoClose: false, start, end: start + entry.compressedSize - 1, highWaterMark: pieceBytes
-      })
-      const inflating = entry.method === 0 ? null : createInflateRaw({ chunkSize: pieceBytes })
-      inflating?.once('error', error => { failure ??= error })
-      const flowing = inflating === null ? pipeline(source, take) : pipeline(source, inflating, take)
-      await flowing.catch(error => { throw explain((failure ?? error) as Error, entry) })
-      check(entry, length, crc)
     }
+    const inflating = entry.method === 0 ? null : createInflateRaw({ chunkSize: pieceBytes })
+    inflating?.once('error', error => { failure ??= error })
+    const flowing = inflating === null ? take(blocks) : pipeline(blocks, inflating, take)
+    await flowing.catch(error => { throw explain((failure ?? error) as Error, entry) })
+    check(entry, length, crc)
+  }
+
+  return {
+    readWhole,
+    readPieces,
+    read: async (entry, onPiece) => (isSmall(entry) ? onPiece(readWhole(entry)) : readPieces(entry, onPiece))
   }
 }
 
-/** Reads until `into` is full or the file ends. */
-function readFully(fd: number, into: Buffer, position: number): number {
-  let length = 0
-  while (length < into.length) {
-    const bytesRead = readSync(fd, into, length, into.length - length, position + length)
-    if (bytesRead === 0) break
-    length += bytesRead
+/** The bytes of an entry as they are in the file, block by block. Refuses truncated_zip. */
+async function* blocksOf(file: OpenFile, start: number, entry: ArchiveEntry): AsyncGenerator<Buffer> {
+  for (let done = 0; done < entry.compressedSize;) {
+    const block = Buffer.allocUnsafeSlow(Math.min(pieceBytes, entry.compressedSize - done))
+    if ((await file.read(block, start + done)) < block.length) throw cutOff(entry)
+    done += block.length
+    yield block
   }
-  return length
 }
 
 /** One call with room for the declared size and a byte more, so that zlib neither grows nor joins buffers. */

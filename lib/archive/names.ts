@@ -32,20 +32,34 @@ export const maxSegmentBytes = 255
 /** Longest path: PATH_MAX (4096) less 1 KiB for the target and the staging directory before it. */
 export const maxPathBytes = 3 * 1024
 
-const controlCharacter = /[\u0000-\u001f\u007f]/
+/**
+ * Directories that the names may imply: for each entry, beyond that, and at most; and the characters of their paths. A
+ * name of 3 KiB stands for 1,500 directories, each of which would be made. measured: bench/hostile
+ */
+const maxDirectories = { ofEach: 8, beyond: 8 * 1024, atMost: 400_000 }
+const maxDirectoryCharacters = { ofEach: 1024, beyond: 8 * 1024 * 1024, atMost: 64 * 1024 * 1024 }
+
+/** C0, DEL, C1, and the two separators of lines. */
+const controlCharacter = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/
+/**
+ * What turns the direction of a text (a name ending in `exe` is shown ending in `jpg`), and what has no width (two names
+ * look the same). The joiner and the non-joiner stay: emoji and Persian are spelt with them.
+ */
+const invisibleCharacter = /[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/
+/** What a decoder leaves of invalid UTF-8, and half of a surrogate pair. */
+const undecodable = /[\ufffd\p{Cs}]/u
 const notAscii = /[^\u0000-\u007f]/
 const windowsDevice = /^(con|prn|aux|nul|conin\$|conout\$|com[1-9\u00b9\u00b2\u00b3]|lpt[1-9\u00b9\u00b2\u00b3])(\.|$)/i
 const windowsReserved = /[<>:"|?*]/
 
 /**
  * The path an entry's name stands for: without `.` segments and trailing slash; `''` for the target itself.
- * Refuses (`invalid`): empty_name, control_character_in_name, undecodable_name, backslash_in_name, absolute_path,
- * path_leaves_target, empty_segment, name_too_long, reserved_name.
+ * Refuses (`invalid`): empty_name, control_character_in_name, invisible_character_in_name, undecodable_name,
+ * backslash_in_name, absolute_path, path_leaves_target, empty_segment, name_too_long, reserved_name.
  */
 export function readName(name: string, rules: Pick<NameRules, 'windows'>): string {
   if (name === '') throw refuse('empty_name', name, 'its name is empty')
-  if (controlCharacter.test(name)) throw refuse('control_character_in_name', name, 'its name has a control character')
-  if (name.includes('\ufffd')) throw refuse('undecodable_name', name, 'its name is not valid UTF-8')
+  checkCharacters(name, name, 'its name')
   if (name.includes('\\')) throw refuse('backslash_in_name', name, 'its name has a backslash, "/" separates segments')
   if (name.startsWith('/')) throw refuse('absolute_path', name, 'its path is absolute, it must be relative')
   if (/^[a-z]:/i.test(name)) throw refuse('absolute_path', name, 'its path begins with a drive letter')
@@ -57,6 +71,18 @@ export function readName(name: string, rules: Pick<NameRules, 'windows'>): strin
   }
   if (path.startsWith(stagingPrefix)) throw refuse('reserved_name', name, `"${stagingPrefix}…" belongs to svc itself`)
   return path
+}
+
+/** Refuses characters that `text`, a part of the entry `name`, must not contain; `what` says which part. */
+export function checkCharacters(text: string, name: string, what: string): void {
+  if (controlCharacter.test(text)) throw refuse('control_character_in_name', name, `${what} has a control character`)
+  const [invisible] = invisibleCharacter.exec(text) ?? []
+  if (invisible !== undefined) {
+    const point = invisible.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')
+    throw refuse('invisible_character_in_name', name,
+      `${what} has the invisible character U+${point}, which makes it look like another; rename the file`)
+  }
+  if (undecodable.test(text)) throw refuse('undecodable_name', name, `${what} is not valid UTF-8`)
 }
 
 function checkSegment(segment: string, name: string, rules: Pick<NameRules, 'windows'>): void {
@@ -73,7 +99,7 @@ function checkSegment(segment: string, name: string, rules: Pick<NameRules, 'win
 
 /**
  * Checks the names of an archive against each other. Refuses (`invalid`): duplicate_entry, file_and_directory,
- * written_through_link.
+ * written_through_link, too_many_directories.
  */
 export function checkNames(entries: readonly NamedEntry[], rules: NameRules): void {
   if (areAllApart(entries)) return
@@ -105,9 +131,10 @@ export function checkNames(entries: readonly NamedEntry[], rules: NameRules): vo
 function areAllApart(entries: readonly NamedEntry[]): boolean {
   const directories = new Set<string>()
   const keys = new Set<string>()
+  const room = createRoom(entries.length)
   let files = 0
   for (const { path, kind } of entries) {
-    addParents(path, directories)
+    addParents(path, directories, room)
     if (kind === 'directory') {
       directories.add(path)
     } else {
@@ -119,11 +146,24 @@ function areAllApart(entries: readonly NamedEntry[]): boolean {
   return keys.size === files + directories.size
 }
 
-function addParents(path: string, directories: Set<string>): void {
+function addParents(path: string, directories: Set<string>, room?: (parent: string, path: string) => void): void {
   for (let end = path.lastIndexOf('/'); end > 0; end = path.lastIndexOf('/', end - 1)) {
     const parent = path.slice(0, end)
     if (directories.has(parent)) return
+    room?.(parent, path)
     directories.add(parent)
+  }
+}
+
+/** Counts directories, and refuses (`too_many_directories`) the one for which there is no room. */
+function createRoom(entries: number): (parent: string, path: string) => void {
+  const roomOf = ({ ofEach, beyond, atMost }: typeof maxDirectories): number => Math.min(entries * ofEach + beyond, atMost)
+  let directories = roomOf(maxDirectories)
+  let characters = roomOf(maxDirectoryCharacters)
+  return (parent, path) => {
+    characters -= parent.length
+    if (--directories >= 0 && characters >= 0) return
+    throw refuse('too_many_directories', path, `too many directories for the ${entries} entries of the archive; pack fewer levels`)
   }
 }
 
@@ -149,10 +189,13 @@ function fold(path: string, letterCase: boolean, normalForm: boolean): string {
 /** Longest part of a hostile name that a sentence repeats. */
 const maxQuotedLength = 200
 
+/** JSON escapes C0 by itself. */
+const harmful = new RegExp(`[\\u007f-\\u009f\\u2028\\u2029]|${invisibleCharacter.source}|\\p{Cs}`, 'gu')
+
 /** The name of an entry as a sentence may show it: short, and without anything a terminal would act on. */
 export function quoteName(name: string): string {
   const shown = name.length > maxQuotedLength ? `${name.slice(0, maxQuotedLength)}…` : name
-  return JSON.stringify(shown.replace(/[\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '\ufffd'))
+  return JSON.stringify(shown.replace(harmful, '\ufffd'))
 }
 
 /** A refusal of one entry: what could not be done, colon, what is so. */

@@ -4,8 +4,8 @@
  * yauzl parses the structures (APPNOTE 4.3.12 to 4.3.16: end record, ZIP64 records, central directory, extra fields);
  * the central directory is the authority, as the format says, and local headers only locate data (entry-data.ts).
  * yauzl is given a reader of our own that answers at once from a window of the file: its own reads every header with
- * two asynchronous calls, which costs 100 us an entry; this one costs 4 us. All of this is synchronous work and
- * belongs in a worker thread.
+ * two asynchronous calls, which costs 100 us an entry; this one costs 4 us. All of this is synchronous work, with a
+ * pause now and then; that of a deployment is done in a worker thread.
  *
  * Checked here, with the entry named: the name (names.ts), encryption, compression method, sizes against each other
  * and against the file, kinds that a deployment cannot hold, the number of entries, what they declare to inflate to,
@@ -19,8 +19,9 @@
  *     system and neither flag nor field, and `unzip` takes them as they are;
  *   - a comment that holds an end record, or bytes after the end record, are refused, not guessed about.
  */
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import * as yauzl from 'yauzl'
+import { OpenFile } from '../base/open-file.js'
 import { Refusal } from '../base/refusal.js'
 import { quoteName, readName, refuse } from './names.js'
 
@@ -51,7 +52,8 @@ export interface Archive {
   readonly entries: readonly ArchiveEntry[]
   /** Sum of the declared sizes. */
   readonly totalBytes: number
-  readonly fd: number
+  /** Closed by `close`, and by nothing else. */
+  readonly file: OpenFile
   readonly fileSize: number
   close(): void
 }
@@ -67,6 +69,8 @@ export interface ArchiveLimits {
 const maxNameBytes = 32 * 1024 * 1024
 /** Window of the central directory held in memory; about 2,000 entries. */
 const windowBytes = 256 * 1024
+/** Entries that are read without a pause: packages are opened where requests are answered. About 10 ms. */
+const entriesInTurn = 2_000
 /** Fixed part of a local file header (APPNOTE 4.3.7). */
 export const localHeaderBytes = 30
 
@@ -83,41 +87,41 @@ const typeOf = { directory: 0o040000, file: 0o100000, symlink: 0o120000 }
  * extracted_too_large.
  */
 export async function openArchive(path: string, limits: ArchiveLimits): Promise<Archive> {
-  const fd = openSync(path, 'r')
+  const file = new OpenFile(path, 'r')
   try {
-    const fileSize = fstatSync(fd).size
-    const zip = await openZip(fd, fileSize)
+    const fileSize = file.size
+    const zip = await openZip(file, fileSize)
     const central = zip.readEntryCursor as unknown as number
-    const entries = readEntries(zip, limits, fd)
+    const entries = await readEntries(zip, limits, file)
     const totalBytes = checkExtent(entries, central, limits)
-    return { path, entries, totalBytes, fd, fileSize, close: () => closeSync(fd) }
+    return { path, entries, totalBytes, file, fileSize, close: () => file.close() }
   } catch (error) {
-    closeSync(fd)
+    file.close()
     throw error
   }
 }
 
-async function openZip(fd: number, fileSize: number): Promise<yauzl.ZipFile> {
+async function openZip(file: OpenFile, fileSize: number): Promise<yauzl.ZipFile> {
   if (fileSize === 0) throw broken('not_a_zip', 'it is empty (0 bytes)')
   try {
-    return await yauzl.fromRandomAccessReaderPromise(new WindowReader(fd), fileSize, {
+    return await yauzl.fromRandomAccessReaderPromise(new WindowReader(file), fileSize, {
       autoClose: false, decodeStrings: false, validateEntrySizes: false
     })
   } catch (error) {
-    throw explain(error as Error, fd)
+    throw explain(error as Error, file)
   }
 }
 
 /** Answers yauzl's reads at once, from a window of the file. */
 class WindowReader extends yauzl.RandomAccessReader {
-  readonly #fd: number
+  readonly #file: OpenFile
   readonly #window = Buffer.allocUnsafeSlow(windowBytes)
   #start = 0
   #length = 0
 
-  constructor(fd: number) {
+  constructor(file: OpenFile) {
     super()
-    this.#fd = fd
+    this.#file = file
   }
 
   override read(
@@ -136,17 +140,17 @@ class WindowReader extends yauzl.RandomAccessReader {
 
   #copy(into: Buffer, offset: number, length: number, position: number): number {
     if (!Number.isSafeInteger(position)) return 0
-    if (length > windowBytes) return readSync(this.#fd, into, offset, length, position)
+    if (length > windowBytes) return this.#file.readSync(into.subarray(offset, offset + length), position)
     if (position < this.#start || position + length > this.#start + this.#length) {
       this.#start = position
-      this.#length = readSync(this.#fd, this.#window, 0, windowBytes, position)
+      this.#length = this.#file.readSync(this.#window, position)
     }
     const from = position - this.#start
     return this.#window.copy(into, offset, from, Math.min(from + length, this.#length))
   }
 }
 
-function readEntries(zip: yauzl.ZipFile, limits: ArchiveLimits, fd: number): ArchiveEntry[] {
+async function readEntries(zip: yauzl.ZipFile, limits: ArchiveLimits, file: OpenFile): Promise<ArchiveEntry[]> {
   if (zip.entryCount === 0) throw broken('empty_zip', 'it has no entries')
   if (zip.entryCount > limits.maxEntries) {
     throw tooLarge('too_many_entries', `it has ${zip.entryCount} entries, at most ${limits.maxEntries} are allowed`)
@@ -158,9 +162,10 @@ function readEntries(zip: yauzl.ZipFile, limits: ArchiveLimits, fd: number): Arc
   zip.on('entry', entry => { raw = entry })
   zip.on('error', error => { failure = error })
   for (let index = 0; index < zip.entryCount; index++) {
+    if (index % entriesInTurn === entriesInTurn - 1) await nextTurn()
     raw = undefined
     zip.readEntry()
-    if (failure !== undefined) throw explain(failure, fd, index)
+    if (failure !== undefined) throw explain(failure, file, index)
     if (raw === undefined) throw broken('empty_name', `entry ${index + 1} has no name`)
     const found: yauzl.Entry = raw
     nameBytes += found.fileNameLength + found.extraFieldLength
@@ -170,7 +175,7 @@ function readEntries(zip: yauzl.ZipFile, limits: ArchiveLimits, fd: number): Arc
     const entry = readEntry(found)
     if (entry !== null) entries.push(entry)
   }
-  if (signatureAt(fd, zip.readEntryCursor as unknown as number) === 0x02014b50) {
+  if (signatureAt(file, zip.readEntryCursor as unknown as number) === 0x02014b50) {
     throw broken('damaged_zip', `it has more entries than the ${zip.entryCount} it declares`)
   }
   if (entries.length === 0) throw broken('empty_zip', 'it has no entries')
@@ -282,11 +287,11 @@ function broken(code: string, reason: string, cause?: unknown): Refusal {
 }
 
 /** yauzl's message as a refusal. An error of the disk is none, and travels as it is. */
-function explain(error: Error, fd: number, index?: number): Error {
+function explain(error: Error, file: OpenFile, index?: number): Error {
   if ('syscall' in error) return error
   const { message } = error
   if (message.startsWith('End of central directory')) {
-    return signatureAt(fd, 0) === 0x04034b50
+    return signatureAt(file, 0) === 0x04034b50
       ? broken('truncated_zip', 'it is cut off, its end is missing', error)
       : broken('not_a_zip', 'it is not a zip file', error)
   }
@@ -297,7 +302,7 @@ function explain(error: Error, fd: number, index?: number): Error {
   return broken('damaged_zip', `${where}${message}`, error)
 }
 
-function signatureAt(fd: number, position: number): number | null {
+function signatureAt(file: OpenFile, position: number): number | null {
   const bytes = Buffer.alloc(4)
-  return readSync(fd, bytes, 0, 4, position) === 4 ? bytes.readUInt32LE(0) : null
+  return file.readSync(bytes, position) === 4 ? bytes.readUInt32LE(0) : null
 }

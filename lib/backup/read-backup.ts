@@ -3,10 +3,10 @@
  * themselves are compared with their SHA-256 when they are read.
  */
 import { createHash } from 'node:crypto'
-import { closeSync, openSync, writeSync } from 'node:fs'
-import { createEntryReader, maxWholeBytes } from '../archive/entry-data.js'
+import { createEntryReader } from '../archive/entry-data.js'
 import { openArchive } from '../archive/read.js'
 import type { Archive, ArchiveEntry } from '../archive/read.js'
+import { OpenFile } from '../base/open-file.js'
 import { Refusal } from '../base/refusal.js'
 import { checkDatabase } from './check-database.js'
 import type { DatabaseContents } from './check-database.js'
@@ -32,7 +32,9 @@ export interface FileWriter {
 
 /** Each deployment has up to three. */
 const maxEntries = 2_000_000
-const maxManifestBytes = 512 * 1024 * 1024
+/** Of the list of files, which is parsed as a whole: for each entry of the zip, and beyond that. */
+const maxListedBytes = 8 * 1024
+const maxOtherBytes = 1024 * 1024
 
 /**
  * Opens one. Refuses (`invalid`): not_a_backup, backup_truncated, backup_damaged; (`unsupported`): backup_newer.
@@ -56,7 +58,9 @@ async function readBackup(path: string, archive: Archive): Promise<Backup> {
   const reader = createEntryReader(archive)
   const manifestEntry = entries.get(backupRoot + manifestName)
   if (manifestEntry === undefined) throw notBackup(path, `it has no ${backupRoot}${manifestName}`)
-  if (manifestEntry.size > maxManifestBytes) throw damaged(path, 'its list of files is too long')
+  if (manifestEntry.size > maxOtherBytes + entries.size * maxListedBytes) {
+    throw damaged(path, 'its list of files is too long for what it contains')
+  }
   const manifest = checkManifest(parse(await contentsOf(manifestEntry), path), path)
   entries.delete(backupRoot + manifestName)
   checkList(manifest.files, entries, path)
@@ -70,8 +74,7 @@ async function readBackup(path: string, archive: Archive): Promise<Backup> {
 
   async function readPieces(entry: ArchiveEntry, take: (piece: Buffer) => void): Promise<void> {
     try {
-      if (entry.size <= maxWholeBytes) take(reader.readWhole(entry))
-      else await reader.readPieces(entry, take)
+      await reader.read(entry, take)
     } catch (error) {
       throw error instanceof Refusal && error.kind === 'invalid' ? damaged(path, error.message, error) : error
     }
@@ -112,15 +115,14 @@ async function readBackup(path: string, archive: Archive): Promise<Backup> {
 
 /** Writes below `directory`, which has all the directories that are needed. */
 export function writerInto(placeOf: (file: BackupFile) => string): FileWriter {
-  let fd = -1
+  let open: OpenFile | undefined
   return {
     begin(file) {
-      fd = openSync(placeOf(file), 'wx', 0o600)
-      return piece => {
-        for (let at = 0; at < piece.length;) at += writeSync(fd, piece, at)
-      }
+      const opened = new OpenFile(placeOf(file), 'wx', 0o600)
+      open = opened
+      return piece => opened.writeSync(piece)
     },
-    end: () => closeSync(fd)
+    end: () => open?.close()
   }
 }
 

@@ -6,8 +6,14 @@ import { Refusal } from '../base/refusal.js'
 
 export type JsonObject = Record<string, unknown>
 
+/** What people write is shorter; parsing much more would take long, and all of the memory. */
+const maxTextLength = 4 * 1024 * 1024
+
 /** The object in a file's text, `{}` where the text is empty. Refuses broken JSON, and any value but an object. */
 export function parseJsonObject(text: string, path: string): JsonObject {
+  if (text.length > maxTextLength) {
+    throw new Refusal('invalid', 'broken_config', `${path} could not be read: it is longer than ${maxTextLength} characters`)
+  }
   const bare = text.replace(/^\ufeff/, '')
   if (bare.trim() === '') return {}
   let value: unknown

@@ -4,7 +4,7 @@
  * renames. Synchronous but for large entries; it runs in a worker thread (extract-worker.ts).
  */
 import { join } from 'node:path'
-import { createEntryReader } from '../archive/entry-data.js'
+import { createEntryReader, isSmall } from '../archive/entry-data.js'
 import { checkLinks, maxLinkBytes } from '../archive/links.js'
 import { checkNames, refuse } from '../archive/names.js'
 import { openArchive, type Archive, type ArchiveLimits } from '../archive/read.js'
@@ -61,7 +61,7 @@ async function extractInto(
 ): Promise<Extracted> {
   const items = archive.entries
   const links = readLinks(archive)
-  checkArchive(root, archive, links, job, disk)
+  checkArchive(root, archive, links, job, disk, check)
   const plan = planTarget(disk, root, items)
   const records = createRecords(items.length)
   plan.existing.forEach((existing, index) => records.setExisting(index, existing))
@@ -94,13 +94,14 @@ async function extractInto(
 
 /** Names and links, before anything is made but a directory to find out how names are compared. */
 function checkArchive(
-  root: HeldTarget, archive: Archive, links: ReadonlyMap<string, string>, { deployId }: ExtractionJob, disk: Disk
+  root: HeldTarget, archive: Archive, links: ReadonlyMap<string, string>, { deployId }: ExtractionJob, disk: Disk,
+  check: () => void
 ): void {
   const probe = `${root.path}/${stagingName(deployId)}-fold`
   checkNames(archive.entries, { windows: process.platform === 'win32', folds: () => findFolding(disk, probe) })
   const folders = holdFolders(disk, root)
   try {
-    checkLinks(links, path => linkIn(disk, folders, path))
+    checkLinks(links, path => linkIn(disk, folders, path), check)
   } finally {
     folders.close()
   }
@@ -119,7 +120,7 @@ function readLinks(archive: Archive): Map<string, string> {
   if (entries.length === 0) return links
   const reader = createEntryReader(archive)
   for (const entry of entries) {
-    if (entry.size > maxLinkBytes) throw refuse('link_too_long', entry.path, 'it is a symbolic link to an endless name')
+    if (entry.size > maxLinkBytes || !isSmall(entry)) throw refuse('link_too_long', entry.path, 'it is a symbolic link to an endless name')
     links.set(entry.path, reader.readWhole(entry).toString('utf8'))
   }
   return links

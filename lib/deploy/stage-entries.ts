@@ -1,5 +1,5 @@
 /* Staging the files of an archive, in the order of their bytes; small ones whole, large ones piece by piece. */
-import { createEntryReader, maxWholeBytes, type EntryReader } from '../archive/entry-data.js'
+import { createEntryReader, isSmall, type EntryReader } from '../archive/entry-data.js'
 import type { Archive, ArchiveEntry } from '../archive/read.js'
 import type { Stage } from '../target/stage.js'
 
@@ -9,7 +9,7 @@ export async function stageEntries(archive: Archive, stage: Stage, check: () => 
   for (const [index, entry] of archive.entries.entries()) {
     if (entry.kind !== 'file') continue
     check()
-    if (entry.size <= maxWholeBytes && entry.compressedSize <= maxWholeBytes) stage.file(index, reader.readWhole(entry))
+    if (isSmall(entry)) stage.file(index, reader.readWhole(entry))
     else await stageLargeFile(entry, index, stage, reader, check)
   }
 }

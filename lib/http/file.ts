@@ -9,10 +9,15 @@ import type { Headers } from './reply.js'
 import type { Reply, Request } from './route.js'
 
 export interface ServedFile {
-  path: string
-  /** Read instead of the path, and closed. */
-  handle?: FileHandle
+  /** Its path, or what opens it when the reply is sent, and not before: a reply that is never sent holds nothing open. */
+  file: string | (() => Promise<OpenedFile>)
   headers?: Headers
+}
+
+/** A file that is open for reading, and its path. The receiver closes it. */
+export interface OpenedFile {
+  handle: FileHandle
+  path: string
 }
 
 const readBytes = 256 * 1024
@@ -28,14 +33,14 @@ const fileHeaders: Headers = {
  * A file with an ETag and a type from its name: whole, in part (`Range`), or not at all because the client has it.
  * Refuses: 404 `not_found` for what is not there or no regular file. The handle is closed in every case.
  */
-export function fileReply(file: ServedFile): Reply {
-  return { kind: 'file', open: request => openFile(file, request) }
+export function fileReply(served: ServedFile): Reply {
+  return { kind: 'file', open: request => openFile(served, request) }
 }
 
-async function openFile(reply: ServedFile, request: Pick<Request, 'headers' | 'method'>): Promise<Reply> {
-  const handle = reply.handle ?? (await openHandle(reply.path))
+async function openFile({ file, headers }: ServedFile, request: Pick<Request, 'headers' | 'method'>): Promise<Reply> {
+  const { handle, path } = typeof file === 'string' ? { handle: await openHandle(file), path: file } : await file()
   try {
-    const answer = await describe(reply, handle, request)
+    const answer = await describe({ handle, path }, headers, request)
     if (answer.kind === 'stream' && request.method !== 'HEAD') return answer
     await handle.close()
     return answer
@@ -60,18 +65,18 @@ function noFile(path: string, cause?: unknown): Refusal {
 }
 
 async function describe(
-  reply: ServedFile, handle: FileHandle, request: Pick<Request, 'headers' | 'method'>
+  { handle, path }: OpenedFile, given: Headers | undefined, request: Pick<Request, 'headers' | 'method'>
 ): Promise<Extract<Reply, { kind: 'stream' | 'empty' }>> {
   const stat = await handle.stat({ bigint: true })
-  if (!stat.isFile()) throw noFile(reply.path)
+  if (!stat.isFile()) throw noFile(path)
   const bytes = Number(stat.size)
   const modifiedMs = Number(stat.mtimeMs)
   const etag = `"${stat.mtimeNs.toString(36)}-${stat.size.toString(36)}"`
   const headers = mergeHeaders(
     {
-      ...fileHeaders, 'content-type': contentType(reply.path), etag, 'last-modified': new Date(modifiedMs).toUTCString()
+      ...fileHeaders, 'content-type': contentType(path), etag, 'last-modified': new Date(modifiedMs).toUTCString()
     },
-    reply.headers
+    given
   )
   const wanted = wantedPart(request.headers, { etag, modifiedMs, bytes })
   switch (wanted.outcome) {

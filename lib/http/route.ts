@@ -51,7 +51,10 @@ export interface Sink {
 export type Reply =
   | { kind: 'json'; status: number; body: unknown; headers?: Record<string, string> }
   | { kind: 'bytes'; status: number; body: Uint8Array; headers: Record<string, string> }
-  /** A refusal thrown before the first write becomes an ordinary error reply; a throw after it breaks the connection. */
+  /**
+   * A refusal thrown before the first write becomes an ordinary error reply; a throw after it breaks the connection.
+   * `run` is not called if the client has gone, so what must be closed is opened there.
+   */
   | {
       kind: 'stream'
       status: number

@@ -41,7 +41,7 @@ export async function send(exchange: Exchange, reply: Reply, options: SendOption
   try {
     switch (reply.kind) {
       case 'file':
-        return await send(exchange, await reply.open(exchange), options)
+        return await sendFile(exchange, await reply.open(exchange), options)
       case 'stream':
         return await sendStream(exchange, reply, options)
       case 'websocket': {
@@ -55,6 +55,11 @@ export async function send(exchange: Exchange, reply: Reply, options: SendOption
   } catch (error) {
     return await recover(exchange, error, options)
   }
+}
+
+/** A file that is open is sent even if the client has just gone: the stream finds that out, and closes the file. */
+async function sendFile(exchange: Exchange, opened: Reply, options: SendOptions): Promise<number> {
+  return opened.kind === 'stream' ? await sendStream(exchange, opened, options) : await send(exchange, opened, options)
 }
 
 /** What went wrong before the head was sent becomes the reply; after it, the connection breaks, so that it is seen. */

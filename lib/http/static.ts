@@ -64,7 +64,7 @@ export function createStatic(directory: string, { base, publicUrl = null, except
     const path = join(directory, name)
     const found = await stat(path).catch(() => undefined)
     if (found === undefined || !found.isFile()) return undefined
-    if (found.size > maxCachedBytes) return fileReply({ path, headers: { ...policyHeaders, ...checkedHeaders } })
+    if (found.size > maxCachedBytes) return fileReply({ file: path, headers: { ...policyHeaders, ...checkedHeaders } })
     const asset = await cache.find(path, found, bytes => (name === 'index.html' ? withAddresses(bytes, { base, publicUrl }) : bytes))
     return await assetReply(asset, cache, request)
   }

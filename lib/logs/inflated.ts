@@ -4,7 +4,6 @@
  * grows. It is kept for a minute after its last use: paging through it costs what paging through a plain file costs.
  * Nothing of it survives the process, and memory holds a few blocks.
  */
-import { createReadStream } from 'node:fs'
 import { open, unlink, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -39,6 +38,7 @@ interface Entry {
 
 const defaultMaxBytes = 4 * 1024 ** 3
 const keptMs = 60_000
+const blockBytes = 256 * 1024
 /** Kept without users; the one used longest ago goes first. */
 const maxIdle = 4
 
@@ -161,8 +161,7 @@ async function inflate(log: OpenedLog, target: Promise<FileHandle>, inflating: I
 
 async function fill(handle: FileHandle, source: FileHandle, { maxBytes, signal, grown }: Inflating): Promise<void> {
   let size = 0
-  const input = createReadStream('', { fd: source, autoClose: false, start: 0, highWaterMark: 256 * 1024 })
-  await pipeline(input, createGunzip({ chunkSize: 256 * 1024 }), async chunks => {
+  await pipeline(blocksOf(source), createGunzip({ chunkSize: blockBytes }), async chunks => {
     for await (const chunk of chunks as AsyncIterable<Buffer>) {
       if (size + chunk.length > maxBytes) throw new Refusal('too_large', 'inflates_too_large', '')
       for (let at = 0; at < chunk.length;) {
@@ -172,6 +171,16 @@ async function fill(handle: FileHandle, source: FileHandle, { maxBytes, signal, 
       grown(size)
     }
   }, { signal })
+}
+
+/** No stream of the handle: that would close it when the pipeline fails, and the handle has its owner. */
+async function* blocksOf(source: FileHandle): AsyncGenerator<Buffer> {
+  for (let at = 0; ;) {
+    const { bytesRead, buffer } = await source.read(Buffer.allocUnsafeSlow(blockBytes), 0, blockBytes, at)
+    if (bytesRead === 0) return
+    at += bytesRead
+    yield buffer.subarray(0, bytesRead)
+  }
 }
 
 function explain(error: NodeJS.ErrnoException, path: string): Error {

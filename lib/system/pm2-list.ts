@@ -16,14 +16,20 @@ export interface Pm2Process {
   createdAt: number | null
 }
 
+/** How often the whole text may be looked through. */
+const maxLooks = 16
+
 /**
  * The list that `pm2 jlist` printed. Before it pm2 may print anything (that its daemon was started, or is out of date:
  * `[PM2] …`), and after it too: the list is the last array that is one of objects, or else empty. Null: there is none.
  */
 export function parseJlist(text: string): Pm2Process[] | null {
   let found: Pm2Process[] | null = null
-  for (let at = text.search(/\[\s*[{\]]/); at !== -1; ) {
+  // Each bracket without an end is looked for to the end of the text: not for as many as there may be.
+  let left = maxLooks * text.length
+  for (let at = text.search(/\[\s*[{\]]/); at !== -1 && left > 0; ) {
     const end = endOfArray(text, at)
+    left -= (end ?? text.length) - at
     const list = end === null ? null : listOf(text.slice(at, end))
     if (list !== null && (list.length > 0 || found === null)) found = list
     const next = list === null || end === null ? at + 1 : end

@@ -41,13 +41,8 @@ export const idWanted = 'an id of letters, digits, "_" and "-"'
 const maxTextLength = 1024 * 1024
 const maxItems = 10_000
 
-/** The readers of a list's records. Refuses what is no list of objects. */
-export function recordsOf(value: unknown, file: string): FieldReader[] {
-  if (!Array.isArray(value)) throw invalid(file, `${file} cannot be imported: a list is needed`)
-  return value.map((record, index) => readerOf(record, `${file}[${index}]`))
-}
-
-function readerOf(record: unknown, place: string): FieldReader {
+/** The reader of a record; `place` names it in refusals: `projects.json[3]`. Refuses what is no object. */
+export function readerOf(record: unknown, place: string): FieldReader {
   if (typeof record !== 'object' || record === null || Array.isArray(record)) throw wrong(place, 'an object is needed')
   const given = record as Record<string, unknown>
   const valueOf = (field: string): unknown => (Object.hasOwn(given, field) ? given[field] : undefined)

@@ -25,7 +25,7 @@ import { insertLabel, updateLabel } from '../store/tables/labels.js'
 import { insertProject, updateProject } from '../store/tables/projects.js'
 import { writeSetting } from '../store/tables/settings.js'
 import type { Asked, TransferNeeds } from './needs.js'
-import { artifactPath, deployedPath, outputPath, packageFiles } from './package.js'
+import { artifactPath, deployedPath, outputPath } from './package.js'
 import { divideSettings, planImport } from './plan.js'
 import type { Action, ImportPlan, Planned } from './plan.js'
 import { openPackage } from './read-package.js'
@@ -69,9 +69,7 @@ type Planner = (db: Reader) => ImportPlan
 /** Reads all records; the plan is made twice, and the second time within the transaction. */
 async function planner(needs: TransferNeeds, given: Package, { strategy, accessSettings }: ImportRequest): Promise<Planner> {
   const now = new Date(needs.clock.now()).toISOString()
-  const parts = new Map<string, unknown>()
-  for (const name of Object.values(packageFiles)) parts.set(name, await given.json(name))
-  const records = readRecords(file => parts.get(file), now)
+  const records = await readRecords(given, now)
   const known = new Set(Object.keys(needs.settings.all()))
   const { wanted, leftOut, unknown } = divideSettings(records.settings, { known, withAccess: accessSettings })
   const settings = { taken: needs.settings.check(wanted), leftOut, unknown }
@@ -123,8 +121,9 @@ async function unpackArtifacts(
 ): Promise<Map<string, string>> {
   const artifacts = new Map<string, string>()
   const projects = new Set(changed(plan.projects).map(({ id }) => id))
+  const planned = new Map(changed(plan.deployments).map(one => [one.id, one]))
   for (const { projectId, deployId, sha256 } of given.artifacts()) {
-    const deployment = changed(plan.deployments).find(({ id }) => id === deployId)
+    const deployment = planned.get(deployId ?? '')
     if (!projects.has(projectId) && deployment === undefined) continue
     const path = scratch.file()
     await given.extract(artifactPath(projectId), path, { sha256, signal })
@@ -289,8 +288,9 @@ function resultOf(
   { strategy, dryRun, restoreArtifacts, isSecret }: ImportRequest & Pick<TransferNeeds['settings'], 'isSecret'>
 ): ImportResult {
   const artifacts: ImportResult['artifacts'] = { created: [], replaced: [], skipped: [], failed: [] }
+  const actions = new Map(plan.projects.map(({ id, action }) => [id, action]))
   for (const { projectId } of given.artifacts()) {
-    const action = plan.projects.find(({ id }) => id === projectId)?.action ?? 'skip'
+    const action = actions.get(projectId) ?? 'skip'
     artifacts[restoreArtifacts ? parts[action] : 'skipped'].push(projectId)
   }
   return {

@@ -1,4 +1,4 @@
-import { createWriteStream } from 'node:fs'
+import { createWriteStream, type WriteStream } from 'node:fs'
 import { realpath, stat } from 'node:fs/promises'
 import { finished } from 'node:stream/promises'
 import { createIgnore } from '../archive/ignore.js'
@@ -38,14 +38,23 @@ export async function packTarget({ target, path, ignore, ignoreBuiltin, signal }
     const warn = (sentence: string): void => void notes.push(sentence)
     await walkTree('', { root, ignore: rules, globs: null, except: [], warn, signal }, source => sources.push(source))
     if (sources.length === 0) return nothing('its target is empty')
-    const out = createWriteStream(path, { flags: 'wx', mode: 0o600 })
-    const { zipBytes } = await writeZip(sources, out, { signal })
-    out.end()
-    await finished(out)
+    const zipBytes = await writeInto(createWriteStream(path, { flags: 'wx', mode: 0o600 }), sources, signal)
     return { bytes: zipBytes, note: notes.length === 0 ? null : notes.join('; ') }
   } catch (error) {
     signal?.throwIfAborted()
     if (error instanceof Refusal) return nothing(`its target was left out: ${error.message}`)
     throw error
+  }
+}
+
+/** Writes the zip and returns its size; the file is closed when this settles, whatever happened. */
+async function writeInto(out: WriteStream, sources: ZipSource[], signal: AbortSignal | undefined): Promise<number> {
+  try {
+    const { zipBytes } = await writeZip(sources, out, { signal })
+    out.end()
+    await finished(out)
+    return zipBytes
+  } finally {
+    if (!out.closed) await new Promise<void>(closed => void out.once('close', () => closed()).destroy())
   }
 }

@@ -5,9 +5,9 @@
  * A record with a known id (a setting: key) is skipped, or under `overwrite` replaced (§4.13, import rule 1). A category
  * or tag whose name is taken by another id is that one: the imported projects carry it instead.
  */
+import { dirname, resolve } from 'node:path'
 import { oneLine } from '../base/one-line.js'
 import { Refusal, invalid } from '../base/refusal.js'
-import { isInside } from '../base/paths.js'
 import type { Label, LabelKind } from '../model/label.js'
 import type { Project } from '../model/project.js'
 import type { Strategy } from '../model/transfer.js'
@@ -177,19 +177,21 @@ interface ProjectsInQuestion {
 
 /** Paths and tokens belong to one project; each clash is named, so that one look at the refusal is enough. */
 function checkProjects(db: Reader, { needs, planned, existing }: ProjectsInQuestion): void {
-  const taken = existing.map(({ id, name, deployPath }) => ({ id, name, deployPath }))
+  const replaced = new Set(planned.filter(({ action }) => action === 'replace').map(({ id }) => id))
+  const targets = createTargets()
+  for (const project of existing) if (!replaced.has(project.id)) targets.add(project)
+  const here = new Map(existing.map(project => [project.id, project]))
   const tokens = new Map<string, string>()
   const clashes: string[] = []
   for (const [index, { id, action, record }] of planned.entries()) {
     if (action === 'skip') continue
     record.deployPath = checkedPath(record.deployPath, index, needs)
-    const was = existing.find(project => project.id === id)
+    const was = here.get(id)
     if (was !== undefined && was.deployPath !== record.deployPath && needs.hasRunning(id)) {
       clashes.push(`"${was.name}" (${id}) has a deployment queued or running, so its deployPath cannot change`)
     }
-    const others = taken.filter(other => other.id !== id && !(planned.some(one => one.id === other.id && one.action === 'replace')))
-    const other = [...others, ...planned.slice(0, index).filter(one => one.action !== 'skip').map(one => one.record)]
-      .find(project => overlap(project.deployPath, record.deployPath))
+    const other = targets.overlapping(record.deployPath)
+    targets.add(record)
     if (other !== undefined) {
       clashes.push(`"${record.name}" (${id}) would deploy to "${record.deployPath}", and "${other.name}" (${other.id}) deploys to "${other.deployPath}"`)
     }
@@ -213,18 +215,50 @@ function checkedPath(path: string, index: number, { home, allowSystemPaths }: Pl
   }
 }
 
-/** By name, or by where the names lead. */
-function overlap(one: string, other: string): boolean {
-  const [ones, others] = [placesOf(one), placesOf(other)]
-  return ones.some(place => others.some(also => isInside(place, also) || isInside(also, place)))
+/** Targets, by their names and by where the names lead. */
+interface Targets {
+  add(project: Project): void
+  /** A project whose target is this one, above it or below it. */
+  overlapping(deployPath: string): Project | undefined
+}
+
+function createTargets(): Targets {
+  const at = new Map<string, Project>()
+  const below = new Map<string, Project>()
+  return {
+    add(project) {
+      for (const place of placesOf(project.deployPath)) {
+        at.set(place, project)
+        for (const above of directoriesAbove(place)) below.set(above, project)
+      }
+    },
+    overlapping(deployPath) {
+      for (const place of placesOf(deployPath)) {
+        const found = [place, ...directoriesAbove(place)].map(one => at.get(one)).find(one => one !== undefined)
+        if (found !== undefined || below.has(place)) return found ?? below.get(place)
+      }
+      return undefined
+    }
+  }
+}
+
+function directoriesAbove(place: string): string[] {
+  const above: string[] = []
+  for (let path = place; path !== dirname(path); ) above.push((path = dirname(path)))
+  return above
 }
 
 function placesOf(deployPath: string): string[] {
   try {
-    return [deployPath, realPlace(deployPath)]
+    return [resolve(deployPath), realPlace(deployPath)].map(comparable)
   } catch {
-    return [deployPath]
+    return [comparable(resolve(deployPath))]
   }
+}
+
+/** Windows does not tell upper case from lower case. */
+function comparable(path: string): string {
+  return process.platform === 'win32' ? path.toLowerCase() : path
 }
 
 function checkReferences(file: string, records: ReadonlyArray<{ projectId: string }>, projectIds: Set<string>): void {

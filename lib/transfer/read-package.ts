@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
-import { closeSync, openSync, writeSync } from 'node:fs'
-import { createEntryReader, maxWholeBytes } from '../archive/entry-data.js'
+import { createEntryReader } from '../archive/entry-data.js'
 import { openArchive } from '../archive/read.js'
 import type { ArchiveEntry } from '../archive/read.js'
+import { createJsonListReader, type JsonListLimits } from '../base/json-list.js'
+import { OpenFile } from '../base/open-file.js'
 import { Refusal } from '../base/refusal.js'
 import { artifactPath, packageFiles, packageRoot, schemaVersion } from './package.js'
 import type { ArtifactEntry } from './package.js'
@@ -11,8 +12,13 @@ import type { ArtifactEntry } from './package.js'
 export interface Package {
   /** The parsed manifest, of which only `schemaVersion` was looked at. */
   readonly manifest: Readonly<Record<string, unknown>>
-  /** A file's JSON; undefined: the package has none. Refuses what is no JSON. */
+  /** The JSON of a small file; undefined if the package has no such file. Refuses what is not JSON. */
   json(name: string): Promise<unknown>
+  /**
+   * Hands out the items of a file that is a list in JSON, one by one, with pauses; none if the package has no such file.
+   * Refuses what is not a list, or has more than `maxItems`. What `onItem` throws passes through.
+   */
+  list(name: string, maxItems: number, onItem: (item: unknown, index: number) => void): Promise<void>
   has(name: string): boolean
   /** Projects that have an artifact, and of which deployment, where the index says so. */
   artifacts(): Array<Pick<ArtifactEntry, 'projectId' | 'deployId' | 'sha256'>>
@@ -23,8 +29,11 @@ export interface Package {
 
 /** Each deployment may have two. */
 const maxEntries = 500_000
-/** Records as text, held in memory at once to be parsed. */
-const maxJsonBytes = 256 * 1024 * 1024
+/** Of a list of records. */
+const maxListBytes = 256 * 1024 * 1024
+/** What is parsed without a pause: a record, whose scripts and outputs make it long, or the manifest. */
+const ofRecord = { itemBytes: 8 * 1024 * 1024, itemValues: 50_000 }
+const ofWhole = { itemBytes: 16 * 1024 * 1024, itemValues: 250_000, items: 1 }
 
 /**
  * Opens a package. Refuses what archive/read.ts refuses, (`invalid`) not_a_package, broken_package, and (`conflict`)
@@ -39,13 +48,33 @@ export async function openPackage(path: string): Promise<Package> {
   const reader = createEntryReader(archive)
   const find = (name: string): ArchiveEntry | undefined => entries.get(packageRoot + name)
 
+  /** `frame`: bytes before and after those of the file, which make a list of it. */
+  async function readList(
+    entry: ArchiveEntry, limits: JsonListLimits, onItem: (item: unknown, index: number) => void, frame = ''
+  ): Promise<void> {
+    const name = entry.path.slice(packageRoot.length)
+    if (entry.size > maxListBytes) throw broken(name, `it has ${entry.size} bytes, at most ${maxListBytes} are read`)
+    const items = createJsonListReader(onItem, limits)
+    try {
+      items.push(Buffer.from(frame.slice(0, 1)))
+      await reader.read(entry, piece => items.push(piece))
+      items.push(Buffer.from(frame.slice(1)))
+      items.end()
+    } catch (error) {
+      throw error instanceof SyntaxError ? broken(name, `it cannot be read as JSON (${error.message})`, error) : error
+    }
+  }
+
   async function json(name: string): Promise<unknown> {
     const entry = find(name)
-    if (entry === undefined) return undefined
-    if (entry.size > maxJsonBytes) throw broken(name, `it has ${entry.size} bytes, at most ${maxJsonBytes} are read`)
-    const pieces: Buffer[] = []
-    await reader.readPieces(entry, piece => void pieces.push(Buffer.from(piece)))
-    return parse(Buffer.concat(pieces).toString('utf8'), name)
+    let value: unknown
+    if (entry !== undefined) await readList(entry, ofWhole, item => { value = item }, '[]')
+    return value
+  }
+
+  async function list(name: string, maxItems: number, onItem: (item: unknown, index: number) => void): Promise<void> {
+    const entry = find(name)
+    if (entry !== undefined) await readList(entry, { ...ofRecord, items: maxItems }, onItem)
   }
 
   try {
@@ -53,27 +82,27 @@ export async function openPackage(path: string): Promise<Package> {
     return {
       manifest,
       json,
+      list,
       has: name => find(name) !== undefined,
       artifacts() {
         const prefix = packageRoot + artifactPath('').slice(0, -'.zip'.length)
         const ids = [...entries.keys()].flatMap(name => (name.startsWith(prefix) && name.endsWith('.zip') ? [name.slice(prefix.length, -4)] : []))
-        return ids.map(projectId => ({ projectId, ...indexed(manifest, projectId) }))
+        const index = indexOf(manifest)
+        return ids.map(projectId => ({ projectId, ...readIndexed(index.get(projectId)) }))
       },
       async extract(name, to, { sha256 = null, signal } = {}) {
         const entry = find(name)
         if (entry === undefined) throw broken(name, 'it is not there')
         const hash = sha256 === null ? null : createHash('sha256')
-        const fd = openSync(to, 'wx', 0o600)
+        const file = new OpenFile(to, 'wx', 0o600)
         try {
-          const take = (piece: Buffer): void => {
+          await reader.read(entry, piece => {
             signal?.throwIfAborted()
             hash?.update(piece)
-            for (let at = 0; at < piece.length; ) at += writeSync(fd, piece, at)
-          }
-          if (entry.size <= maxWholeBytes) take(reader.readWhole(entry))
-          else await reader.readPieces(entry, take)
+            file.writeSync(piece)
+          })
         } finally {
-          closeSync(fd)
+          file.close()
         }
         if (hash !== null && hash.digest('hex') !== sha256) throw broken(name, 'its SHA-256 is not the one the manifest gives')
       },
@@ -96,21 +125,16 @@ function checkManifest(value: unknown): Record<string, unknown> {
   throw new Refusal('conflict', 'newer_package', sentence, { field: 'manifest.schemaVersion' })
 }
 
-/** The index may be missing, or be somebody else's: what in it cannot be meant is not there. */
-function indexed(manifest: Record<string, unknown>, projectId: string): Pick<ArtifactEntry, 'deployId' | 'sha256'> {
-  const index = manifest['artifacts']
-  const found: unknown = Array.isArray(index) ? index.find(item => (item as ArtifactEntry | null)?.projectId === projectId) : null
-  const { deployId, sha256 } = (found ?? {}) as Record<string, unknown>
-  const isHash = typeof sha256 === 'string' && /^[0-9a-f]{64}$/.test(sha256)
-  return { deployId: typeof deployId === 'string' ? deployId : null, sha256: isHash ? sha256 : null }
+/** The index may be missing, or have been written by somebody else: what in it makes no sense is left out. */
+function indexOf(manifest: Record<string, unknown>): Map<unknown, unknown> {
+  const items: unknown = manifest['artifacts']
+  return new Map(Array.isArray(items) ? items.map(item => [(item as ArtifactEntry | null)?.projectId, item]) : [])
 }
 
-function parse(text: string, name: string): unknown {
-  try {
-    return JSON.parse(text.replace(/^\ufeff/, ''))
-  } catch (cause) {
-    throw broken(name, `it is not JSON (${(cause as Error).message})`, cause)
-  }
+function readIndexed(item: unknown): Pick<ArtifactEntry, 'deployId' | 'sha256'> {
+  const { deployId, sha256 } = (item ?? {}) as Record<string, unknown>
+  const isHash = typeof sha256 === 'string' && /^[0-9a-f]{64}$/.test(sha256)
+  return { deployId: typeof deployId === 'string' ? deployId : null, sha256: isHash ? sha256 : null }
 }
 
 function notPackage(why: string): Refusal {

@@ -8,10 +8,11 @@ import type { Label } from '../model/label.js'
 import { defaultEnv } from '../model/project.js'
 import type { Project } from '../model/project.js'
 import { tokenFault } from '../model/token.js'
-import { idPattern, idWanted, recordsOf } from './fields.js'
+import { idPattern, idWanted, readerOf } from './fields.js'
 import type { FieldReader } from './fields.js'
 import { packageFiles } from './package.js'
 import type { LogSourceRecord } from './package.js'
+import type { Package } from './read-package.js'
 
 /** A deployment, and the end of its output for where the package has no more of it. */
 export interface GivenDeployment {
@@ -31,8 +32,6 @@ export interface PackageRecords {
   deployments: GivenDeployment[]
 }
 
-type PartReader = (file: string) => unknown
-
 const id = { pattern: idPattern, wanted: idWanted }
 const filled = { pattern: /\S/, wanted: 'a text that is not empty' }
 const name = { ...filled, oneLine: 'escape' } as const
@@ -44,19 +43,28 @@ const variable = { faultOf: faultOfVariable }
 const absolute = { ...path, faultOf: (given: string) => (isAbsolute(given) ? null : 'an absolute path is needed') }
 const stepStatuses = ['running', 'success', 'failed', 'skipped'] as const
 
+/** Records of a list: ten times what a large server has. They are planned and written without a pause. */
+const maxRecords = 10_000
+const maxDeployments = 100_000
+
 /**
- * Reads the records. `part` gives a file's JSON, undefined where the package has none; `now` is the time of what has
- * none. Refuses what is broken, naming file, index and field, and an id that is there twice.
+ * Reads the records, each by itself as it comes, so that what is left out of one takes no memory. `now` is the default of
+ * times. Refuses what is broken, naming file, index and field, and an id that is there twice.
  */
-export function readRecords(part: PartReader, now: string): PackageRecords {
-  const all = <T>(file: string, read: (record: FieldReader) => T): T[] => recordsOf(part(file) ?? [], file).map(read)
+export async function readRecords(given: Pick<Package, 'json' | 'list'>, now: string): Promise<PackageRecords> {
+  const all = async <T>(file: string, read: (record: FieldReader) => T, limit = maxRecords): Promise<T[]> => {
+    const found: T[] = []
+    await given.list(file, limit, (item, index) => void found.push(read(readerOf(item, `${file}[${index}]`))))
+    return found
+  }
+  const labelOf = (record: FieldReader): Label => readLabel(record, now)
   const records: PackageRecords = {
-    settings: readSettings(part(packageFiles.settings) ?? {}),
-    categories: all(packageFiles.categories, record => readLabel(record, now)),
-    tags: all(packageFiles.tags, record => readLabel(record, now)),
-    projects: all(packageFiles.projects, record => readProject(record, now)),
-    logSources: all(packageFiles.logSources, record => readLogSource(record, now)),
-    deployments: all(packageFiles.deployments, readDeployment)
+    settings: readSettings((await given.json(packageFiles.settings)) ?? {}),
+    categories: await all(packageFiles.categories, labelOf),
+    tags: await all(packageFiles.tags, labelOf),
+    projects: await all(packageFiles.projects, record => readProject(record, now)),
+    logSources: await all(packageFiles.logSources, record => readLogSource(record, now)),
+    deployments: await all(packageFiles.deployments, readDeployment, maxDeployments)
   }
   checkUnique(packageFiles.categories, records.categories)
   checkUnique(packageFiles.tags, records.tags)

@@ -22,7 +22,9 @@ const cases: Array<[links: Record<string, string>, inTarget: Record<string, stri
   [{ a: 'b', b: 'a' }, {}, 'link_loop', 'a circle'],
   [{ a: 'a' }, {}, 'link_loop', 'to itself'],
   [{ a: '' }, {}, 'empty_link', 'to nothing'],
-  [{ a: 'b\0c' }, {}, 'empty_link', 'NUL']
+  [{ a: 'b\0c' }, {}, 'empty_link', 'NUL'],
+  [{ a: 'b\u202ec' }, {}, 'invisible_character_in_name', 'a name that turns round'],
+  [{ a: 'b\ufffdc' }, {}, 'undecodable_name', 'invalid UTF-8']
 ]
 
 t.test('links lead within the target, or are refused', async t => {
@@ -35,5 +37,55 @@ t.test('links lead within the target, or are refused', async t => {
       outcome = error.code
     }
     t.equal(outcome, expected, what)
+  }
+})
+
+/** How often the target was asked, and the refusal's code. */
+function follow(links: Map<string, string>, check = (): void => {}): { asked: number; outcome: string } {
+  let asked = 0
+  try {
+    checkLinks(links, () => {
+      asked++
+      return null
+    }, check)
+    return { asked, outcome: 'fine' }
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    return { asked, outcome: error.code }
+  }
+}
+
+t.test('a link that others lead through is followed once', async t => {
+  // Each takes 100 steps of its own, and then goes through the next one: 39 in a chain, and 20 such chains.
+  const chained = (index: number): string => `${'d/../'.repeat(50)}${index % 39 === 0 ? 'end' : `l${index - 1}`}`
+  const links = new Map(Array.from({ length: 39 * 20 }, (_, index) => [`l${index}`, chained(index)]))
+  const { asked, outcome } = follow(links)
+  t.equal(outcome, 'fine')
+  t.ok(asked <= links.size * 60, `${asked} looks at the target for ${links.size} links`)
+})
+
+t.test('links that take too many steps are refused, and following them can be given up', async t => {
+  const deep = 'd/'.repeat(2040)
+  const links = new Map(Array.from({ length: 2000 }, (_, index) => [`${index}`, deep]))
+  const { asked, outcome } = follow(links)
+  t.equal(outcome, 'links_too_long')
+  t.ok(asked < 100_000, `${asked} looks at the target`)
+  t.throws(() => follow(links, () => { throw new Error('given up') }), { message: 'given up' })
+})
+
+t.test('many honest links are not refused', async t => {
+  const path = (index: number): string => `node_modules/.pnpm/package-${index}@1.0.0/node_modules/@scope/dependency`
+  const links = new Map(Array.from({ length: 20_000 }, (_, index) => {
+    return [path(index), `../../../package-${index + 1}@1.0.0/node_modules/@scope/dependency`]
+  }).reverse() as Array<[string, string]>)
+  for (const [index, link] of [...links.keys()].entries()) if (index % 20 === 0) links.set(link, '../real')
+  t.equal(follow(links).outcome, 'fine')
+})
+
+t.test('a chain has the length that Linux allows, in whatever order its links come', async t => {
+  for (const [length, expected] of [[40, 'fine'], [41, 'link_loop']] as const) {
+    const chain = Array.from({ length }, (_, index): [string, string] => [`l${index}`, `l${index + 1}`])
+    t.equal(follow(new Map(chain)).outcome, expected, `${length} from the front`)
+    t.equal(follow(new Map(chain.reverse())).outcome, expected, `${length} from the back`)
   }
 })

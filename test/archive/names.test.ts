@@ -43,7 +43,21 @@ const everywhere: Array<[name: string, expected: string, what: string]> = [
   ['a\nb', 'control_character_in_name', 'a newline'],
   ['a\u001b[31m', 'control_character_in_name', 'an escape sequence'],
   ['a\u007f', 'control_character_in_name', 'DEL'],
+  ['a\u0085b', 'control_character_in_name', 'a control character of C1'],
+  ['a\u009b31m', 'control_character_in_name', 'an escape sequence of C1'],
+  ['a\u2028b', 'control_character_in_name', 'a line separator'],
+  ['photo\u202egpj.exe', 'invisible_character_in_name', 'right to left from here'],
+  ['dir\u2066/a', 'invisible_character_in_name', 'an isolate, in a directory'],
+  ['a\u200f', 'invisible_character_in_name', 'a direction mark'],
+  ['a\u061c', 'invisible_character_in_name', 'the Arabic letter mark'],
+  ['index\u200b.html', 'invisible_character_in_name', 'a space without width'],
+  ['\ufeffindex.html', 'invisible_character_in_name', 'a byte order mark'],
+  ['in\u00addex.html', 'invisible_character_in_name', 'a soft hyphen'],
+  ['in\u2060dex.html', 'invisible_character_in_name', 'a word joiner'],
+  ['\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645', 'accepted: "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"', 'Persian, which is spelt with a non-joiner'],
+  ['\ud83d\udc68\u200d\ud83d\udcbb.png', 'accepted: "\ud83d\udc68\u200d\ud83d\udcbb.png"', 'an emoji that is joined of two'],
   ['a\ufffd', 'undecodable_name', 'what is left of invalid UTF-8'],
+  ['a\ud800b', 'undecodable_name', 'half a surrogate pair'],
   ['x'.repeat(256), 'name_too_long', 'a segment too long'],
   ['é'.repeat(128), 'name_too_long', 'a segment too long in bytes only'],
   ['abc/'.repeat(800) + 'x', 'name_too_long', 'a path too long'],
@@ -92,11 +106,22 @@ t.test('names are checked against each other', async t => {
   }
 })
 
+t.test('entries that stand for far more directories than files are refused', async t => {
+  const rules = { windows: false, folds: () => ({ letterCase: false, normalForm: false }) }
+  const many = Array.from({ length: 100 }, (_, index) => file(`${'d/'.repeat(1000)}`.replace('d', `d${index}`) + 'f'))
+  t.equal(codeOf(() => checkNames(many, rules)), 'too_many_directories')
+  const deep = Array.from({ length: 2 }, (_, index) => file(`${index}/${'d/'.repeat(1400)}f`))
+  t.equal(codeOf(() => checkNames(deep, rules)), 'accepted: undefined', 'a few may be deep')
+  const ordinary = Array.from({ length: 20_000 }, (_, index) => file(`module-${index}/src/main/java/com/example/App.java`))
+  t.equal(codeOf(() => checkNames(ordinary, rules)), 'accepted: undefined', 'six directories for each file')
+})
+
 t.test('the file system is only asked where the answer decides', async () => {
   checkNames([file('a'), file('b')], { windows: false, folds: () => { throw new Error('asked') } })
 })
 
 t.test('a hostile name is shown short and harmless', async t => {
   t.equal(quoteName('a\u202egpj.exe'), '"a\ufffdgpj.exe"')
+  t.equal(quoteName('a\u200b\u2028\u009b\ud800'), '"a\ufffd\ufffd\ufffd\ufffd"')
   t.ok(quoteName('x'.repeat(5000)).length < 250)
 })

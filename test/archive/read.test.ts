@@ -124,3 +124,15 @@ t.test('a zip cut anywhere is refused, never misread', async t => {
     if (kind !== 'invalid') t.equal(kind, 'invalid', `${length} bytes`)
   }
 })
+
+t.test('others have their turn while a long table of contents is read', async t => {
+  const path = join(t.testdir(), 'many.zip')
+  writeFileSync(path, makeZip(Array.from({ length: 10_000 }, (_, index) => ({ name: `${index}` }))))
+  let turns = 0
+  const immediate = (): void => { turns++; next = setImmediate(immediate) }
+  let next = setImmediate(immediate)
+  const archive = await openArchive(path, { maxEntries: 10_000, maxExtractedBytes: 1 })
+  clearImmediate(next)
+  archive.close()
+  t.ok(turns >= 4, `${turns} turns`)
+})

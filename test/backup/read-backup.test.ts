@@ -55,6 +55,7 @@ t.test('a whole seal around something else is refused, too', async t => {
     ['a later format', files, { lies: { format: 2 } }, 'backup_newer', /its format is 2, and this svc knows 1; install that svc first/],
     ['no format', files, { lies: { format: 'x' } }, 'not_a_backup', /names no format/],
     ['a list that is none', files, { lies: { files: 'all' } }, 'backup_damaged', /incomplete/],
+    ['a list that is too long', files, { lies: { notes: ['x'.repeat(2 * 1024 * 1024)] } }, 'backup_damaged', /list of files is too long/],
     ['a list with less', files, { extra: { 'more.txt': Buffer.from('x') } }, 'backup_damaged', /files that its list does not name/],
     ['a list with more', files, { lies: { files: [{ path: 'x', bytes: 1, sha256: '0'.repeat(64), mtimeMs: 1 }] } }, 'backup_damaged', /x is missing/],
     ['no database', withoutDatabase, {}, 'backup_damaged', /svc\.db is missing/],

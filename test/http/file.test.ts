@@ -1,28 +1,33 @@
-import { open, truncate } from 'node:fs/promises'
+import { once } from 'node:events'
+import { open, truncate, type FileHandle } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
-import { attachment, fileReply } from '../../lib/http/file.js'
+import { attachment, fileReply, type OpenedFile } from '../../lib/http/file.js'
 import type { Route } from '../../lib/http/route.js'
 import { startServer } from '../support/http-server.js'
 
 t.test('files', async t => {
   const directory = t.testdir({ 'a.txt': '0123456789', 'page.html': '<p>', empty: '', sub: {} })
-  const handles: Array<Awaited<ReturnType<typeof open>>> = []
+  const handles: FileHandle[] = []
   const large = join(directory, 'large')
   await (await open(large, 'w')).close()
   await truncate(large, 3 * 1024 * 1024)
   const routes: Route[] = [
     {
       method: 'GET', path: '/f/*name', auth: 'public',
-      handle: ({ params }) => fileReply({ path: join(directory, params['name'] as string) })
+      handle: ({ params }) => fileReply({ file: join(directory, params['name'] as string) })
     },
     {
       method: 'GET', path: '/download', auth: 'public',
       handle: async () => {
-        const handle = await open(join(directory, 'a.txt'))
-        handles.push(handle)
+        const file = async (): Promise<OpenedFile> => {
+          const handle = await open(join(directory, 'a.txt'))
+          handles.push(handle)
+          return { handle, path: 'a.txt' }
+        }
         const headers = { 'Content-Disposition': attachment('naïve "a".zip'), 'Content-Type': 'application/zip' }
-        return fileReply({ path: 'a.txt', handle, headers })
+        return fileReply({ file, headers })
       }
     }
   ]
@@ -61,6 +66,29 @@ t.test('files', async t => {
   t.equal(await download.text(), '0123456789')
   await fetch(`${url}/download`, { method: 'HEAD' })
   for (const handle of handles) t.equal(handle.fd, -1, 'closed')
+})
+
+t.test('a client that goes while its file is opened leaves no file open', async t => {
+  const path = join(t.testdir({ 'a.txt': '0123456789' }), 'a.txt')
+  const handles: FileHandle[] = []
+  const routes: Route[] = [{
+    method: 'GET', path: '/download', auth: 'public',
+    handle: ({ signal }) => fileReply({
+      async file() {
+        await once(signal, 'abort')
+        const handle = await open(path)
+        handles.push(handle)
+        return { handle, path }
+      }
+    })
+  }]
+  const { server, port, events } = await startServer(t, routes)
+  const socket = connect({ port, host: '127.0.0.1' })
+  socket.write('GET /download HTTP/1.1\r\nHost: a\r\n\r\n')
+  setTimeout(() => socket.destroy(), 50)
+  while (events.every(({ kind }) => kind !== 'request')) await new Promise(resolve => setTimeout(resolve, 10))
+  await server.close({ graceMs: 0 })
+  t.same(handles.map(({ fd }) => fd), [-1], 'opened, and closed')
 })
 
 t.test('names of downloads', async t => {

@@ -38,3 +38,7 @@ t.test('an entry that lacks what it should have is read all the same', async t =
   t.match(parseJlist('[{"name":"x","pm_id":0}]'), [{ name: 'x', pmId: 0, pid: null, status: 'unknown', memoryBytes: 0 }])
   t.match(parseJlist('[{"name":"x","pm_id":0,"pid":0,"pm2_env":{"status":"stopped","pm_uptime":9}}]'), [{ pid: null, startedAtMs: null }])
 })
+
+t.test('a text of brackets that never close is given up, not looked through once for each', async t => {
+  t.equal(parseJlist('[{'.repeat(200_000)), null)
+})
