@@ -125,6 +125,7 @@ const testedElsewhere: Array<[path: RegExp, reason: string]> = [
   [/^logs\/(viewer|sources|inflated)\.ts$/, 'api/log-sources.test.ts: over a socket'],
   [/^store\/tables\/log-sources\.ts$/, 'api/log-sources.test.ts: over a socket'],
   [/^deploy\/(extract-worker|stage-entries)\.ts$/, 'the threads of one extraction: test/deploy/extract'],
+  [/^deploy\/(executors|extract-helper|extraction-files)\.ts$/, 'threads and helper processes: test/deploy/extract-threads, test/deploy/extract-helpers'],
   [/^proc\/helper-process\.ts$/, 'the inside of a helper process: test/proc/helper']
 ]
 

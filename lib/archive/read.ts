@@ -47,7 +47,6 @@ export interface ArchiveEntry {
 }
 
 export interface Archive {
-  readonly path: string
   /** In the order of their bytes in the file. */
   readonly entries: readonly ArchiveEntry[]
   /** Sum of the declared sizes. */
@@ -81,20 +80,20 @@ const typeMask = 0o170000
 const typeOf = { directory: 0o040000, file: 0o100000, symlink: 0o120000 }
 
 /**
- * Opens a zip and checks its table of contents. Refuses (`invalid`): not_a_zip, truncated_zip, empty_zip, damaged_zip,
+ * Opens a zip, or reads one that is open and owns it from now on, and checks its table of contents. Refuses (`invalid`): not_a_zip, truncated_zip, empty_zip, damaged_zip,
  * multi_disk_zip, encrypted_entry, unsupported_method, unsupported_entry, size_mismatch, overlapping_entries,
  * and what names.ts refuses; (`too_large`): too_many_entries, names_too_large,
  * extracted_too_large.
  */
-export async function openArchive(path: string, limits: ArchiveLimits): Promise<Archive> {
-  const file = new OpenFile(path, 'r')
+export async function openArchive(path: string | OpenFile, limits: ArchiveLimits): Promise<Archive> {
+  const file = typeof path === 'string' ? new OpenFile(path) : path
   try {
     const fileSize = file.size
     const zip = await openZip(file, fileSize)
     const central = zip.readEntryCursor as unknown as number
     const entries = await readEntries(zip, limits, file)
     const totalBytes = checkExtent(entries, central, limits)
-    return { path, entries, totalBytes, file, fileSize, close: () => file.close() }
+    return { entries, totalBytes, file, fileSize, close: () => file.close() }
   } catch (error) {
     file.close()
     throw error

@@ -12,9 +12,9 @@ export class OpenFile {
   #readsUnderWay = 0
   #isClosing = false
 
-  /** Opens a file as `fs.openSync` does, and throws what it throws. */
-  constructor(path: string, flags: string | number, mode?: number) {
-    this.#fd = openSync(path, flags, mode)
+  /** Opens a file as `fs.openSync` does, and throws what it throws. A number is an open file that it owns from now on. */
+  constructor(path: string | number, flags: string | number = 'r', mode?: number) {
+    this.#fd = typeof path === 'number' ? path : openSync(path, flags, mode)
   }
 
   /** The size of the file now, in bytes. */

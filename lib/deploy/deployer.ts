@@ -11,7 +11,7 @@ import { findProject } from '../store/tables/projects.js'
 import { compareManifests, readManifest } from '../target/manifest.js'
 import { createAdmission, type Waiting } from './admission.js'
 import { createCorrection } from './correction.js'
-import { createExtractThreads } from './extract-threads.js'
+import { createExecutors } from './executors.js'
 import { StopRequest } from './failure.js'
 import { createFiles } from './files.js'
 import { createIntake } from './intake.js'
@@ -146,11 +146,11 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const intake = createIntake({ ...needs, files })
   const prune = (projectId: string, keep = settings.number('keep_archives')): Promise<string[]> =>
     pruneArchives({ store, files }, projectId, keep)
-  const threads = createExtractThreads()
-  const runner = createRunner({ ...needs, files, threads, prune })
+  const executors = createExecutors()
+  const runner = createRunner({ ...needs, files, executors, prune })
   const admission = createAdmission({ ...needs, files, intake, live, queue, runner, refuseWhenStopping })
   const correction = createCorrection({ ...needs, files, live, queue })
-  const restore = createRestore({ ...needs, files, threads, queue, refuseWhenStopping })
+  const restore = createRestore({ ...needs, files, executors, queue, refuseWhenStopping })
   let isStopping = false
 
   function refuseWhenStopping(): void {
@@ -181,7 +181,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     if (!wait) for (const run of live.all()) run.stop(cutShort)
     await Promise.all([...dropped, ...live.all().map(run => run.finished)])
     await leaveTails(live.all().filter(run => run.tail !== null), wait ? tailGraceMs : 0)
-    await threads.close()
+    await executors.close()
   }
 
   return {
@@ -227,7 +227,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     prune,
     staleFiles: () => findStaleFiles(needs.home, { nowMs: machineTimeOf(needs.clock), isLive: id => live.find(id) !== undefined }),
     restore,
-    recover: () => recover({ ...needs, files, threads }),
+    recover: () => recover({ ...needs, files, executors }),
     stop
   }
 }

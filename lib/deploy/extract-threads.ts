@@ -10,16 +10,17 @@
  * cannot interrupt a system call (an NFS server that is gone): such a thread ends when the call does. Its job ends as
  * `stuck`, and the others continue. Node waits for its threads at exit, so a process with a stuck one ends by SIGTERM.
  */
-import { basename } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import type { PackedError } from '../base/packed-error.js'
+import { deployIdOf } from '../target/journal-file.js'
 import type { Recovery } from '../target/undo.js'
+import type { ExtractionPaths } from './extraction-files.js'
 import type { Extracted, ExtractionJob } from './extraction.js'
 
 /** What is to be done to a target. Everything in it is data, so that another process could do it as well. */
 export type Job =
-  | { kind: 'extract'; extraction: ExtractionJob }
+  | ({ kind: 'extract'; extraction: ExtractionJob } & ExtractionPaths)
   /** Puts back what an extraction left that was cut short. */
   | { kind: 'recover'; journalPath: string }
 
@@ -192,15 +193,11 @@ export function createExtractThreads(
       queue.push(waiting)
       dispatch()
     }),
-    isStuck: deployId => [...stuck.values()].some(job => deployIdOf(job) === deployId),
+    isStuck: deployId => [...stuck.values()].some(job => deployIdOf(job.journalPath) === deployId),
     async close() {
       await Promise.all(idleThreads().map(end))
     }
   }
-}
-
-function deployIdOf(job: Job): string {
-  return job.kind === 'extract' ? job.extraction.deployId : basename(job.journalPath, '.undo')
 }
 
 /** At exit everything has been done: only the threads would be waited for, and one of them does not end. */

@@ -10,7 +10,9 @@ import { join } from 'node:path'
 import type { ArchiveLimits } from '../archive/read.js'
 import { unpackError } from '../base/packed-error.js'
 import { Refusal } from '../base/refusal.js'
-import { listJournals, targetOf, type Recovery } from '../target/undo.js'
+import type { Rights } from '../proc/identity.js'
+import { describeJournal, listJournals, type Recovery } from '../target/undo.js'
+import type { Executors } from './executors.js'
 import type { Executor } from './extract-threads.js'
 import type { Extracted, ExtractionJob } from './extraction.js'
 
@@ -24,6 +26,8 @@ export interface ExtractOptions {
   archivePath: string
   /** The project's deployPath; made when it is missing. */
   target: string
+  /** Whose rights all work below the target has; absent or null: those of svc. */
+  rights?: Rights | null | undefined
   deployId: string
   home: ExtractionHome
   limits: ArchiveLimits
@@ -43,45 +47,47 @@ export function extractionLimits(settings: { number(key: 'max_extracted_size'): 
  * was. Refuses what archive/read.ts, names.ts, links.ts, entry-data.ts and target/plan.ts refuse, and
  * (`unavailable`) no_space, not_permitted; an abort rejects with the signal's reason.
  */
-export async function extractArchive(threads: Executor, options: ExtractOptions): Promise<Extracted> {
-  const { archivePath, target, deployId, home, limits, signal } = options
+export async function extractArchive(executors: Executors, options: ExtractOptions): Promise<Extracted> {
+  const { archivePath, target, rights = null, deployId, home, limits, signal } = options
   signal.throwIfAborted()
-  await finishEarlier(threads, options)
-  const extraction: ExtractionJob = {
-    archivePath, target, deployId, deployments: home.deployments, umask: process.umask(), limits
-  }
-  const outcome = await threads.run({ kind: 'extract', extraction }, signal)
-  if (outcome.kind === 'extracted') return outcome.extracted
+  await finishEarlier(executors, options)
+  const extraction: ExtractionJob = { target, deployId, umask: rights?.umask ?? process.umask(), masksModes: rights?.umask != null, limits }
   const journalPath = join(home.deployments, `${deployId}.undo`)
-  if (outcome.kind === 'died' && existsSync(journalPath)) await putBack(threads, journalPath, AbortSignal.timeout(putBackMs))
+  const manifestPath = join(home.deployments, `${deployId}.manifest`)
+  const executor = executors.as(rights)
+  const outcome = await executor.run({ kind: 'extract', extraction, archivePath, journalPath, manifestPath }, signal)
+  if (outcome.kind === 'extracted') return outcome.extracted
+  if (outcome.kind === 'died' && existsSync(journalPath)) await putBack(executor, journalPath, AbortSignal.timeout(putBackMs))
   if (signal.aborted) throw signal.reason
-  if (outcome.kind === 'failed') throw explain(unpackError(outcome.error))
+  if (outcome.kind === 'failed') throw explain(unpackError(outcome.error), rights)
   throw new Error('The thread that extracted the archive died')
 }
 
 /** After this long, putting back is left to the next deployment or start. */
 const putBackMs = 30_000
 
-async function putBack(threads: Executor, journalPath: string, signal: AbortSignal): Promise<Recovery> {
-  const outcome = await threads.run({ kind: 'recover', journalPath }, signal)
+async function putBack(executor: Executor, journalPath: string, signal: AbortSignal): Promise<Recovery> {
+  const outcome = await executor.run({ kind: 'recover', journalPath }, signal)
   if (outcome.kind === 'recovered') return outcome.recovery
   if (outcome.kind === 'failed') throw unpackError(outcome.error)
   throw new Error('The target is not put back yet: a call to its file system did not return. The next deployment, or start, tries again')
 }
 
 /** An earlier extraction into the same target that could not be put back at the time must be first. */
-async function finishEarlier(threads: Executor, { home, target, signal }: ExtractOptions): Promise<void> {
+async function finishEarlier(executors: Executors, { home, target, signal }: ExtractOptions): Promise<void> {
   const journals = listJournals(home.deployments)
   if (journals.length === 0) return
   const real = await realpath(target).catch(() => target)
   for (const { deployId, path } of journals) {
-    if (targetOf(path) !== real) continue
-    if (threads.isStuck(deployId)) {
+    const journal = describeJournal(path)
+    if (journal === null || journal.target !== real) continue
+    const executor = await executors.ofJournal(journal.helper)
+    if (executor.isStuck(deployId)) {
       throw new Refusal('unavailable', 'target_stuck',
         `Nothing was changed: an earlier extraction (${deployId}) still waits for the file system of the target. ` +
         'Check the file system; if it is back, restart svc')
     }
-    await putBack(threads, path, signal)
+    await putBack(executor, path, signal)
     signal.throwIfAborted()
   }
 }
@@ -95,11 +101,13 @@ const sentences: Record<string, [code: string, sentence: string]> = {
 }
 
 /** What the disk said, where the operator can cure it. */
-function explain(error: Error): Error {
+function explain(error: Error, rights: Rights | null): Error {
   const { code, message } = error as NodeJS.ErrnoException
   const known = sentences[code ?? '']
   if (error instanceof Refusal || known === undefined) return error
-  return new Refusal('unavailable', known[0], `The target was left as it was: ${known[1]} (${message})`, { cause: error })
+  const [refused, reason] = known
+  const why = rights === null ? reason : reason.replace('svc', `the user "${rights.identity.name}"`)
+  return new Refusal('unavailable', refused, `The target was left as it was: ${why} (${message})`, { cause: error })
 }
 
 export interface RecoveryOptions {
@@ -114,11 +122,12 @@ export interface RecoveryOptions {
  * Ends what a crash cut short, before anything else is done at start: targets become what they were. Answers the ids of
  * the deployments put back. One that cannot be (its disk is missing) is reported, stays, and is tried again later.
  */
-export async function recoverTargets(threads: Executor, { home, onProblem = () => {}, onLost = () => {} }: RecoveryOptions): Promise<string[]> {
+export async function recoverTargets(executors: Executors, { home, onProblem = () => {}, onLost = () => {} }: RecoveryOptions): Promise<string[]> {
   const ids: string[] = []
   for (const { deployId, path } of listJournals(home.deployments)) {
     try {
-      const recovery = await putBack(threads, path, AbortSignal.timeout(putBackMs))
+      const executor = await executors.ofJournal(describeJournal(path)?.helper ?? null)
+      const recovery = await putBack(executor, path, AbortSignal.timeout(putBackMs))
       if (recovery === 'put back') ids.push(deployId)
       if (recovery === 'lost') onLost(deployId)
     } catch (error) {

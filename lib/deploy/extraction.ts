@@ -3,51 +3,58 @@
  * what the target has, then everything into staging and compared with its CRC, then the manifest, and only then the
  * renames. Synchronous but for large entries; it runs in a worker thread (extract-worker.ts).
  */
-import { join } from 'node:path'
 import { createEntryReader, isSmall } from '../archive/entry-data.js'
 import { checkLinks, maxLinkBytes } from '../archive/links.js'
 import { checkNames, refuse } from '../archive/names.js'
-import { openArchive, type Archive, type ArchiveLimits } from '../archive/read.js'
+import type { Archive, ArchiveLimits } from '../archive/read.js'
 import { commit } from '../target/commit.js'
 import { discardFiles } from '../target/discard.js'
 import type { Disk } from '../target/disk.js'
 import { holdFolders, type Folders } from '../target/folders.js'
 import type { HeldDirectory } from '../target/held.js'
-import { writeManifest, type Manifest } from '../target/manifest.js'
+import { writeManifest, type Manifest, type ManifestFile } from '../target/manifest.js'
 import { planTarget, type Item } from '../target/plan.js'
 import { holdTarget, type HeldTarget } from '../target/reach.js'
 import { createRecords } from '../target/record.js'
 import { createStage, sealFolders, type Stage } from '../target/stage.js'
 import { furnishStaging, makeStaging, removeStaging, stagingName, type Staging } from '../target/staging.js'
+import type { JournalFile } from '../target/journal-file.js'
 import { beginJournal, recover, type Journal, type StillHeld } from '../target/undo.js'
 import { stageEntries } from './stage-entries.js'
 
 export interface ExtractionJob {
-  archivePath: string
   target: string
   deployId: string
-  /** Where `<id>.undo` and `<id>.manifest` go. */
-  deployments: string
   limits: ArchiveLimits
   umask: number
+  /** The umask is the project's own: it takes bits from the modes that the archive gives, too. */
+  masksModes: boolean
 }
 
 export interface Extracted extends Manifest {
   /** The sizes of its files together. */
   bytes: number
-  manifestPath: string
+}
+
+/** What an extraction has of the data directory: by names in a thread, as open files in a helper process. */
+export interface ExtractionFiles {
+  openArchive(limits: ArchiveLimits): Promise<Archive>
+  journal: JournalFile
+  manifest: ManifestFile
 }
 
 /**
  * Runs an extraction; throws after the target has been put back. `check` is called now and then, and throws when it is
  * to be given up.
  */
-export async function runExtraction(job: ExtractionJob, disk: Disk, check: () => void): Promise<Extracted> {
-  const archive = await openArchive(job.archivePath, job.limits)
+export async function runExtraction(
+  job: ExtractionJob, files: ExtractionFiles, disk: Disk, check: () => void
+): Promise<Extracted> {
+  const archive = await files.openArchive(job.limits)
   try {
     const root = holdTarget(disk, job.target, { make: true })
     try {
-      return await extractInto(root, archive, job, disk, check)
+      return await extractInto(root, archive, { job, files, disk, check })
     } finally {
       root.close()
     }
@@ -56,19 +63,26 @@ export async function runExtraction(job: ExtractionJob, disk: Disk, check: () =>
   }
 }
 
+interface ExtractionNeeds {
+  job: ExtractionJob
+  files: ExtractionFiles
+  disk: Disk
+  check(): void
+}
+
 async function extractInto(
-  root: HeldTarget, archive: Archive, job: ExtractionJob, disk: Disk, check: () => void
+  root: HeldTarget, archive: Archive, { job, files, disk, check }: ExtractionNeeds
 ): Promise<Extracted> {
   const items = archive.entries
+  if (job.masksModes) for (const item of items) if (item.mode !== null) item.mode &= ~job.umask
   const links = readLinks(archive)
-  checkArchive(root, archive, links, job, disk, check)
+  checkArchive(root, archive, links, { job, disk, check })
   const plan = planTarget(disk, root, items)
   const records = createRecords(items.length)
   plan.existing.forEach((existing, index) => records.setExisting(index, existing))
 
   check()
-  const journal = beginJournal(disk, job.deployments, job.deployId, root.real)
-  const manifestPath = join(job.deployments, `${job.deployId}.manifest`)
+  const journal = beginJournal(files.journal, root.real)
   const folders = holdFolders(disk, root)
   let staging: Staging | null = null
   try {
@@ -79,12 +93,12 @@ async function extractInto(
     stageLinks(items, links, stage)
     await stageEntries(archive, stage, check)
     sealFolders(disk, staging.path, plan)
-    const manifest = writeManifest(disk, manifestPath, items, records)
+    const manifest = writeManifest(disk, files.manifest, items, records)
     commit({ disk, root, staging: staging.path, items, plan, records, journal, check })
     await finish(disk, root, job.deployId, staging, journal)
-    return { ...manifest, bytes: archive.totalBytes, manifestPath }
+    return { ...manifest, bytes: archive.totalBytes }
   } catch (error) {
-    putBack(disk, staging === null ? undefined : { root, staging }, journal, manifestPath, error)
+    putBack(disk, staging === null ? undefined : { root, staging }, files, error)
     throw error
   } finally {
     folders.close()
@@ -94,10 +108,9 @@ async function extractInto(
 
 /** Names and links, before anything is made but a directory to find out how names are compared. */
 function checkArchive(
-  root: HeldTarget, archive: Archive, links: ReadonlyMap<string, string>, { deployId }: ExtractionJob, disk: Disk,
-  check: () => void
+  root: HeldTarget, archive: Archive, links: ReadonlyMap<string, string>, { job, disk, check }: Omit<ExtractionNeeds, 'files'>
 ): void {
-  const probe = `${root.path}/${stagingName(deployId)}-fold`
+  const probe = `${root.path}/${stagingName(job.deployId)}-fold`
   checkNames(archive.entries, { windows: process.platform === 'win32', folds: () => findFolding(disk, probe) })
   const folders = holdFolders(disk, root)
   try {
@@ -140,24 +153,19 @@ async function finish(disk: Disk, root: HeldDirectory, deployId: string, staging
   try {
     await discardFiles(disk, `${staging.path}/aside`)
     removeStaging(disk, root, deployId, staging)
-    disk.unlinkSync(journal.path)
+    journal.file.remove()
   } catch {
     // The next start tries again.
   }
 }
 
-function putBack(disk: Disk, held: StillHeld | undefined, journal: Journal, manifestPath: string, cause: unknown): void {
+function putBack(disk: Disk, held: StillHeld | undefined, files: ExtractionFiles, cause: unknown): void {
   try {
-    if (recover(disk, journal.path, held) === 'complete') return
-    removeFile(disk, manifestPath)
-    removeFile(disk, `${manifestPath}.tmp`)
+    if (recover(disk, files.journal, held) === 'complete') return
+    files.manifest.remove()
   } catch (error) {
     throw new Error(`The target could not be put back; the next start tries again (${String(error)})`, { cause })
   }
-}
-
-function removeFile(disk: Disk, path: string): void {
-  if (disk.lstatSync(path, { throwIfNoEntry: false }) !== undefined) disk.unlinkSync(path)
 }
 
 /** Makes a directory for a moment, to see under which other names the file system finds it. */

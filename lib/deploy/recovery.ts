@@ -4,13 +4,13 @@ import { machineTimeOf } from '../base/clock.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import { findDeployment, unfinishedDeployments } from '../store/tables/deployments.js'
 import { recoverTargets } from './extract.js'
-import type { Executor } from './extract-threads.js'
+import type { Executors } from './executors.js'
 import { archiveFilePattern, makeDirectories, snapshotPattern, temporaryFilePattern, type DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { openOutput } from './output.js'
 import { endOf, eventOf, moveRecord, notifyOf, type Outcome } from './record.js'
 
-type RecoveryNeeds = DeployNeeds & { files: DeployFiles; threads: Executor }
+type RecoveryNeeds = DeployNeeds & { files: DeployFiles; executors: Executors }
 
 const sentences = {
   queued: 'The server was restarted before the deployment had its turn',
@@ -28,7 +28,7 @@ export async function recover(needs: RecoveryNeeds): Promise<void> {
     needs.log(`The target of deployment ${deployId} could not be put back yet`, error)
   const onLost = (deployId: string): void =>
     needs.log(`The target of deployment ${deployId} cannot be put back: it or its staging directory is gone. Deploy again`)
-  const putBack = new Set(await recoverTargets(needs.threads, { home: needs.home, onProblem, onLost }))
+  const putBack = new Set(await recoverTargets(needs.executors, { home: needs.home, onProblem, onLost }))
   for (const row of unfinishedDeployments(needs.store)) await endInterrupted(needs, row, putBack.has(row.id))
   await removeStrays(needs, startedMs)
 }

@@ -3,7 +3,7 @@ import { findProject } from '../store/tables/projects.js'
 import { ensureTarget } from '../target/guard.js'
 import type { Waiting } from './admission.js'
 import { extractArchive, extractionLimits } from './extract.js'
-import type { ExtractThreads } from './extract-threads.js'
+import type { Executors } from './executors.js'
 import type { Extracted } from './extraction.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
@@ -21,9 +21,9 @@ export interface RestoreRequest {
  * scripts, and without a record: an import brings its own.
  */
 export function createRestore(
-  needs: DeployNeeds & { files: DeployFiles; threads: ExtractThreads; queue: Queue<Waiting>; refuseWhenStopping(): void }
+  needs: DeployNeeds & { files: DeployFiles; executors: Executors; queue: Queue<Waiting>; refuseWhenStopping(): void }
 ): (request: RestoreRequest) => Promise<Extracted> {
-  const { store, home, ids, settings, files, threads, queue } = needs
+  const { store, home, ids, settings, files, executors, queue } = needs
 
   async function extract(id: string, { projectId, archivePath, signal }: RestoreRequest): Promise<Extracted> {
     const project = findProject(store, projectId)
@@ -32,7 +32,7 @@ export function createRestore(
     const limits = extractionLimits(settings)
     try {
       const given = signal ?? new AbortController().signal
-      return await extractArchive(threads, { archivePath, target, deployId: id, home, limits, signal: given })
+      return await extractArchive(executors, { archivePath, target, deployId: id, home, limits, signal: given })
     } finally {
       await files.remove(id)
     }

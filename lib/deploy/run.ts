@@ -7,7 +7,7 @@ import { findProject } from '../store/tables/projects.js'
 import { ensureTarget } from '../target/guard.js'
 import { acceptClientEnv, linesOfDropped, scriptEnvironment } from './environment.js'
 import { extractArchive, extractionLimits } from './extract.js'
-import type { ExtractThreads } from './extract-threads.js'
+import type { Executors } from './executors.js'
 import { sentenceOf, StepFailure, StopRequest } from './failure.js'
 import type { DeployFiles } from './files.js'
 import type { LiveRun } from './live.js'
@@ -45,7 +45,7 @@ interface Turn {
 
 export interface RunnerNeeds extends DeployNeeds {
   files: DeployFiles
-  threads: ExtractThreads
+  executors: Executors
   /** Called when a deployment is final: archives may go. */
   prune(projectId: string): Promise<unknown>
 }
@@ -106,7 +106,7 @@ export function createRunner(needs: RunnerNeeds): Runner {
       stage: stageOf(planned, turn),
       makeTarget: () => ensureTarget(target, { home: needs.home.directory, allowSystemPaths: needs.allowSystemPaths }),
       extract: () =>
-        extractArchive(needs.threads, {
+        extractArchive(needs.executors, {
           archivePath: files.archive(row.id),
           target,
           deployId: row.id,

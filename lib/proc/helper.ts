@@ -7,6 +7,7 @@
  * opened again by svc as /proc/<pid>/fd/<n>, which names the open file itself and no path that somebody could change.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { unpackError } from '../base/packed-error.js'
 import type { HelperAnswer, HelperTask } from './helper-process.js'
@@ -31,37 +32,68 @@ export const firstDescriptor = 4
 /** The heap that one may have before it dies, as a thread has (deploy/extract-threads.ts). */
 const maxHeapMb = 192
 
+/** A process that was killed and does not end: a system call holds it, such as one to a file server that is gone. */
+export class HelperStuck extends Error {
+  /** Resolves when it has ended after all. */
+  readonly gone: Promise<void>
+
+  constructor(gone: Promise<void>) {
+    super('The process that works with the rights of another user does not end: a call to a file system does not return')
+    this.gone = gone
+  }
+}
+
+/** How long a killed process has to end. */
+const endMs = 5_000
+
 /**
- * Runs a job in a process of its own and answers what `use` makes of its answer; the process lives until then. Rejects
- * with what the job threw, and with an error when the process dies without an answer.
+ * Runs a job in a process of its own and returns what `use` makes of its answer; the process lives until then. Rejects
+ * with what the job threw, with an error when the process dies without an answer, and with `HelperStuck`.
  */
 export async function runHelper<Job, Answer, Result = Answer>(
   call: HelperCall<Job>, use: (answer: Answer, pid: number) => Result | Promise<Result> = answer => answer as unknown as Result
 ): Promise<Result> {
-  const { rights, job, signal, onStart } = call
+  const { signal } = call
   signal?.throwIfAborted()
   const child = start(call)
   const kill = (): void => void child.kill('SIGKILL')
+  const gone = new Promise<void>(resolve => void child.once('exit', () => resolve()).once('error', () => resolve()))
   signal?.addEventListener('abort', kill)
+  const working = converse(child, call, use)
+  working.catch(() => {})
   try {
-    const ended = ending(child)
-    // Held here: it rejects when the process ends, which it does in the end of every call.
-    ended.catch(() => {})
-    await Promise.race([new Promise(resolve => child.once('spawn', resolve)), ended])
-    onStart?.(child.pid as number)
-    const answered = new Promise<HelperAnswer>(resolve => child.once('message', answer => resolve(answer as HelperAnswer)))
-    child.send({ rights, job } satisfies HelperTask, () => {})
-    const answer = await Promise.race([answered, ended])
-    if (answer.kind === 'failed') throw unpackError(answer.error)
-    return await use(answer.answer as Answer, child.pid as number)
-  } catch (error) {
-    signal?.throwIfAborted()
-    throw error
+    const aborted = new Promise<void>(resolve => signal?.addEventListener('abort', () => resolve(), { once: true }))
+    await Promise.race([working.catch(() => {}), aborted])
   } finally {
     signal?.removeEventListener('abort', kill)
     kill()
-    await gone(child)
   }
+  if (!(await endsIn(gone, endMs))) throw new HelperStuck(gone)
+  signal?.throwIfAborted()
+  return working
+}
+
+async function converse<Job, Answer, Result>(
+  child: ChildProcess, { rights, job, onStart }: HelperCall<Job>, use: (answer: Answer, pid: number) => Result | Promise<Result>
+): Promise<Result> {
+  const ended = ending(child)
+  // It rejects in the end of every call.
+  ended.catch(() => {})
+  await Promise.race([new Promise(resolve => child.once('spawn', resolve)), ended])
+  onStart?.(child.pid as number)
+  const answered = new Promise<HelperAnswer>(resolve => child.once('message', answer => resolve(answer as HelperAnswer)))
+  child.send({ rights, job } satisfies HelperTask, () => {})
+  const answer = await Promise.race([answered, ended])
+  if (answer.kind === 'failed') throw unpackError(answer.error)
+  return use(answer.answer as Answer, child.pid as number)
+}
+
+async function endsIn(gone: Promise<void>, ms: number): Promise<boolean> {
+  const giveUp = new AbortController()
+  const late = sleep(ms, false, { signal: giveUp.signal }).catch(() => false)
+  const hasEnded = await Promise.race([gone.then(() => true), late])
+  giveUp.abort()
+  return hasEnded
 }
 
 function start({ module, descriptors = [] }: HelperCall<unknown>): ChildProcess {
@@ -82,9 +114,4 @@ function ending(child: ChildProcess): Promise<never> {
     child.once('error', reject)
     child.once('exit', (code, signal) => reject(new Error(`The helper process ended without an answer (${signal ?? code})`)))
   })
-}
-
-async function gone(child: ChildProcess): Promise<void> {
-  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
-  await new Promise(resolve => child.once('exit', resolve))
 }

@@ -6,7 +6,7 @@ import * as fs from 'node:fs'
  * asynchronous twins.
  */
 export type Disk = Pick<typeof fs,
-  'openSync' | 'closeSync' | 'readSync' | 'writeSync' | 'fstatSync' | 'lstatSync' | 'fchmodSync' | 'chmodSync' |
+  'openSync' | 'closeSync' | 'readSync' | 'writeSync' | 'fstatSync' | 'lstatSync' | 'ftruncateSync' | 'fchmodSync' | 'chmodSync' |
   'futimesSync' | 'utimesSync' | 'lutimesSync' | 'mkdirSync' | 'readdirSync' | 'readlinkSync' | 'realpathSync' |
   'symlinkSync' | 'linkSync' | 'renameSync' | 'unlinkSync' | 'unlink' | 'rmdirSync' | 'fsyncSync' | 'fdatasyncSync'>
 

@@ -135,18 +135,19 @@ export function removeContents(disk: Disk, held: HeldDirectory, except: string |
   }
 }
 
-const ownUser = process.geteuid?.()
 const writableByOthers = 0o022
 const sticky = 0o1000
 
 /** Whether a user besides root and svc's own owns it. Windows knows no owners. */
 export function isAnothers({ uid }: Pick<Stats, 'uid'>): boolean {
-  return ownUser !== undefined && uid !== 0 && uid !== ownUser
+  // Asked each time: a helper process gives up svc's user for another one.
+  const own = process.geteuid?.()
+  return own !== undefined && uid !== 0 && uid !== own
 }
 
 /** Where directories cannot be held: refuses (`conflict`, target_not_guarded) one in which another user may rename. */
 export function refuseRenamable(stats: Stats, path: string): void {
-  if (ownUser === undefined) return
+  if (process.geteuid === undefined) return
   const isShared = (stats.mode & writableByOthers) !== 0 && (stats.mode & sticky) === 0
   if (!isAnothers(stats) && !isShared) return
   throw new Refusal('conflict', 'target_not_guarded',

@@ -4,7 +4,7 @@
  */
 import { createReadStream } from 'node:fs'
 import { createLineSplitter } from '../base/lines.js'
-import type { Changes, ManifestFile } from '../model/manifest.js'
+import type { Changes, ManifestFile as Line } from '../model/manifest.js'
 import { writeFully, type Disk } from './disk.js'
 import type { Item } from './plan.js'
 import type { Records } from './record.js'
@@ -23,16 +23,49 @@ export interface Manifest {
   changes: Array<Uint8Array<ArrayBuffer>>
 }
 
+/** Where a manifest is written. */
+export interface ManifestFile {
+  /** Calls `write` with the open file, which has its name when this returns. */
+  fill(write: (fd: number) => void): void
+  /** Removes what was written. */
+  remove(): void
+}
+
+/** The manifest at a path. */
+export function manifestAt(disk: Disk, path: string): ManifestFile {
+  const beside = `${path}.tmp`
+  return {
+    fill(write) {
+      const fd = disk.openSync(beside, 'w', 0o600)
+      try {
+        write(fd)
+      } finally {
+        disk.closeSync(fd)
+      }
+      disk.renameSync(beside, path)
+    },
+    remove() {
+      for (const each of [path, beside]) {
+        if (disk.lstatSync(each, { throwIfNoEntry: false }) !== undefined) disk.unlinkSync(each)
+      }
+    }
+  }
+}
+
+/** The manifest of a helper process (journal-file.ts), opened by svc, which also names and removes it. */
+export function openedManifest(fd: number): ManifestFile {
+  return { fill: write => write(fd), remove: () => {} }
+}
+
 /** Writes the manifest of staged items; directories are not in it. */
-export function writeManifest(disk: Disk, path: string, items: readonly Item[], records: Records): Manifest {
+export function writeManifest(disk: Disk, to: ManifestFile, items: readonly Item[], records: Records): Manifest {
   const changes: Manifest['changes'] = []
   const utf8 = new TextEncoder()
   let changedCount = 0
   let fileCount = 0
   const order = items.flatMap((item, index) => item.kind === 'directory' ? [] : [index])
   order.sort((a, b) => compareText((items[a] as Item).path, (items[b] as Item).path))
-  const fd = disk.openSync(`${path}.tmp`, 'w', 0o600)
-  try {
+  to.fill(fd => {
     // One piece of memory for all of it: what waits for the collector counts, too.
     const batch = Buffer.allocUnsafeSlow(batchBytes)
     let batchLength = 0
@@ -55,14 +88,11 @@ export function writeManifest(disk: Disk, path: string, items: readonly Item[], 
       batchLength += batch.write(line, batchLength)
     }
     flush()
-  } finally {
-    disk.closeSync(fd)
-  }
-  disk.renameSync(`${path}.tmp`, path)
+  })
   return { fileCount, changedCount, changes }
 }
 
-function describe(item: Item, index: number, records: Records): ManifestFile {
+function describe(item: Item, index: number, records: Records): Line {
   const before = records.before(index)
   return {
     path: item.path,
@@ -77,7 +107,7 @@ function describe(item: Item, index: number, records: Records): ManifestFile {
 
 const typeBits = 0o170000
 
-function isChanged({ before, mode, sha256 }: ManifestFile): boolean {
+function isChanged({ before, mode, sha256 }: Line): boolean {
   return before === null || before.sha256 !== sha256 || (before.mode & typeBits) !== (mode & typeBits)
 }
 
@@ -86,9 +116,9 @@ function compareText(a: string, b: string): number {
 }
 
 /** The files of a manifest, one by one, in order of their paths. */
-export async function* readManifest(path: string): AsyncGenerator<ManifestFile> {
-  let files: ManifestFile[] = []
-  const lines = createLineSplitter(line => files.push(JSON.parse(line) as ManifestFile))
+export async function* readManifest(path: string): AsyncGenerator<Line> {
+  let files: Line[] = []
+  const lines = createLineSplitter(line => files.push(JSON.parse(line) as Line))
   for await (const chunk of createReadStream(path)) {
     lines.push(chunk as Buffer)
     yield* files
@@ -100,7 +130,7 @@ export async function* readManifest(path: string): AsyncGenerator<ManifestFile> 
 
 /** What `now` has against `then`: two manifests, each in order of its paths. Contents, kind and mode count. */
 export async function compareManifests(
-  then: AsyncIterable<ManifestFile>, now: AsyncIterable<ManifestFile>
+  then: AsyncIterable<Line>, now: AsyncIterable<Line>
 ): Promise<Changes> {
   const old = new Map<string, string>()
   for await (const file of then) old.set(file.path, `${file.sha256} ${file.mode}`)

@@ -22,8 +22,6 @@ const fileType = 0o100000
 const linkType = 0o120000
 /** Archives have whole seconds or milliseconds, and what was set from a double is a little off. */
 export const sameTimeMs = 2
-/** Whose files these are; where nobody can say (Windows), a file is replaced to change its time. */
-const user = process.geteuid?.()
 
 export interface Stage {
   /** Stages a file whose contents are all there, unless the target has the same. */
@@ -48,6 +46,8 @@ export interface StageNeeds {
 /** Stages items of one thread; `makeStaging` must have been called. */
 export function createStage({ disk, folders, staging, items, records, umask }: StageNeeds): Stage {
   const digester = createDigester(disk)
+  /** Whose files these are; where nobody can say (Windows), a file is replaced to change its time. */
+  const user = process.geteuid?.()
 
   /**
    * Digests what the target has where the item belongs. Where it needs no staging, settles the item: nothing differs,

@@ -5,6 +5,7 @@
  * short without looking into targets.
  *
  *   svc-undo 2                  format and version (1 has no line `staging`)
+ *   helper <user> <pid> <start> only where a helper process works on it (journal-file.ts)
  *   target <path>               the real path of the target
  *   (the staging directory is made only after these lines are on the disk)
  *   staging <mark>              it was made, and contains this mark (staging.ts)
@@ -32,12 +33,13 @@
  * minute in which the kernel writes them back may leave new files empty after `done`, as after unzip or tar; the archive
  * is kept, and deploying it again cures it. What was replaced is old and on the disk, so undo does not depend on it.
  */
-import { closeSync, fstatSync, openSync, readFileSync, readdirSync, type Stats } from 'node:fs'
-import { basename, join } from 'node:path'
+import { readdirSync, type Stats } from 'node:fs'
+import { join } from 'node:path'
 import { Refusal } from '../base/refusal.js'
-import { syncDirectory, writeFully, type Disk } from './disk.js'
+import { disk, syncDirectory, type Disk } from './disk.js'
 import { holdFolders } from './folders.js'
 import type { HeldDirectory } from './held.js'
+import { deployIdOf, helperOf, journalAt, journalVersion, type JournalFile, type JournalHelper } from './journal-file.js'
 import { holdTarget } from './reach.js'
 import { changeTime } from './regular.js'
 import { sameTimeMs } from './stage.js'
@@ -50,14 +52,13 @@ export type JournalLine =
   | { kind: 'R'; path: string; aside: number }
   | TimeLine
 
-const firstLine = 'svc-undo 2'
-const firstLines = new Set([firstLine, 'svc-undo 1'])
+const firstLines = new Set([journalVersion, 'svc-undo 1'])
 /** Text that is gathered before it is written. */
 const batchLines = 2_000
 
 /** The journal of an extraction in progress. */
 export interface Journal {
-  readonly path: string
+  readonly file: JournalFile
   /** The staging directory was made, and has this mark. Reaches the disk with the list, before which nothing is moved. */
   staged(mark: string): void
   /** Writes and syncs the list of what is about to be done, before any of it is. */
@@ -66,32 +67,14 @@ export interface Journal {
   done(): void
 }
 
-/** Begins a journal; on the disk when it returns. `deployments` is the directory of the journals. */
-export function beginJournal(disk: Disk, deployments: string, deployId: string, target: string): Journal {
-  const path = join(deployments, `${deployId}.undo`)
-  append(disk, path, 'wx', [`${firstLine}\ntarget ${target}\n`])
-  syncDirectory(disk, deployments)
+/** Begins the journal of an extraction into a target; on the disk when it returns. */
+export function beginJournal(file: JournalFile, target: string): Journal {
+  file.begin(target)
   return {
-    path,
-    staged(mark) {
-      append(disk, path, 'a', [`staging ${mark}\n`], false)
-    },
-    ready(lines) {
-      append(disk, path, 'a', formatLines(lines))
-    },
-    done() {
-      append(disk, path, 'a', ['done\n'])
-    }
-  }
-}
-
-function append(disk: Disk, path: string, flags: string, batches: Iterable<string>, isSynced = true): void {
-  const fd = disk.openSync(path, flags, 0o600)
-  try {
-    for (const batch of batches) writeFully(disk, fd, Buffer.from(batch))
-    if (isSynced) disk.fdatasyncSync(fd)
-  } finally {
-    disk.closeSync(fd)
+    file,
+    staged: mark => file.append([`staging ${mark}\n`], { isSynced: false }),
+    ready: lines => file.append(formatLines(lines)),
+    done: () => file.append(['done\n'])
   }
 }
 
@@ -146,14 +129,16 @@ interface Found extends StagingSigns {
 }
 
 /** Null: not even its head is whole, so nothing was made yet. */
-function readJournal(path: string): Found | null {
-  const { text, user } = readOwned(path)
+function readJournal(file: Pick<JournalFile, 'read' | 'deployId'>): Found | null {
+  const { text, user } = file.read()
   const parts = text.split('\n')
-  if (!firstLines.has(parts[0] ?? '') || !parts[1]?.startsWith('target ') || parts.length < 3) return null
-  const target = parts[1].slice('target '.length)
-  const mark = parts.length > 3 && parts[2]?.startsWith('staging ') ? parts[2].slice('staging '.length) : null
-  const found = { target, deployId: idOf(path), user, mark }
-  const begin = mark === null ? 2 : 3
+  const isFirst = firstLines.has(parts.shift() ?? '')
+  if (parts[0]?.startsWith('helper ')) parts.shift()
+  if (!isFirst || !parts[0]?.startsWith('target ') || parts.length < 2) return null
+  const target = parts[0].slice('target '.length)
+  const mark = parts.length > 2 && parts[1]?.startsWith('staging ') ? parts[1].slice('staging '.length) : null
+  const found = { target, deployId: file.deployId, user, mark }
+  const begin = mark === null ? 1 : 2
   const end = parts.findIndex((part, i) => i >= begin && part.startsWith('ready '))
   if (end === -1 || end === parts.length - 1) return { ...found, state: 'begun', lines: [] }
   const listed = parts.slice(begin, end)
@@ -161,15 +146,6 @@ function readJournal(path: string): Found | null {
   if (parts[end] !== `ready ${listed.length} ${sum.toString(16)}`) return { ...found, state: 'begun', lines: [] }
   const state = parts[end + 1] === 'done' && parts.length > end + 2 ? 'done' : 'ready'
   return { ...found, state, lines: listed.map(parseLine) }
-}
-
-function readOwned(path: string): { text: string; user: number } {
-  const fd = openSync(path, 'r')
-  try {
-    return { text: readFileSync(fd, 'utf8'), user: fstatSync(fd).uid }
-  } finally {
-    closeSync(fd)
-  }
 }
 
 /** How an extraction that was cut short was brought to an end. */
@@ -189,10 +165,10 @@ export interface StillHeld {
  * Ends the extraction of a journal: the target becomes what it was, or stays complete. Removes the journal. Without
  * `held`, target and staging directory are looked for, and the latter must be the one that the extraction made.
  */
-export function recover(disk: Disk, journalPath: string, held?: StillHeld): Recovery {
-  const found = readJournal(journalPath)
+export function recover(disk: Disk, file: JournalFile, held?: StillHeld): Recovery {
+  const found = readJournal(file)
   const recovery = found === null ? 'untouched' : held === undefined ? recoverLater(disk, found) : recoverIn(disk, held, found)
-  disk.unlinkSync(journalPath)
+  file.remove()
   return recovery
 }
 
@@ -315,19 +291,16 @@ function removeNew(disk: Disk, place: string, { kind }: JournalLine): void {
 /** The journals in a directory, by deployment. */
 export function listJournals(deployments: string): Array<{ deployId: string; path: string }> {
   const names = readdirSync(deployments).filter(name => name.endsWith('.undo'))
-  return names.map(name => ({ deployId: idOf(name), path: join(deployments, name) }))
+  return names.map(name => ({ deployId: deployIdOf(name), path: join(deployments, name) }))
 }
 
-/** The target a journal is about; null when it is not whole, or gone: another deployment may just have ended. */
-export function targetOf(journalPath: string): string | null {
+/** What a journal says of whom it concerns; null when it is gone: another deployment may just have ended. */
+export function describeJournal(path: string): { target: string | null; helper: JournalHelper | null } | null {
   try {
-    return readJournal(journalPath)?.target ?? null
+    const file = journalAt(disk, path)
+    return { target: readJournal(file)?.target ?? null, helper: helperOf(file.read().text) }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
     throw error
   }
-}
-
-function idOf(journalPath: string): string {
-  return basename(journalPath, '.undo')
 }

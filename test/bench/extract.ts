@@ -17,7 +17,7 @@ import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 import yazl from 'yazl'
 import { extractArchive } from '../../lib/deploy/extract.js'
-import { createExtractThreads } from '../../lib/deploy/extract-threads.js'
+import { createExecutors } from '../../lib/deploy/executors.js'
 import { compare, machine } from '../support/bench.js'
 
 interface Load { name: string; files: number; fileBytes: number }
@@ -41,7 +41,7 @@ async function writeLoad(path: string, { files, fileBytes }: Load): Promise<void
 }
 
 let count = 0
-const threads = createExtractThreads()
+const threads = createExecutors()
 
 async function extract(zip: string, base: string): Promise<void> {
   const deployments = join(base, 'deployments')

@@ -6,14 +6,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { recoverTargets } from '../../lib/deploy/extract.js'
-import { createExtractThreads } from '../../lib/deploy/extract-threads.js'
+import { createExecutors } from '../../lib/deploy/executors.js'
 import { disk as realDisk, type Disk } from '../../lib/target/disk.js'
 import { extractionStage, refusalOf, type ExtractionStage } from '../support/extraction.js'
 import { makeZip } from '../support/make-zip.js'
 import { snapshot } from '../support/tree.js'
 import { bare } from '../support/bare.js'
 
-const threads = createExtractThreads()
+const threads = createExecutors()
 
 /** New and replaced files, two that only get another time, new directories, links, one large file. */
 const zip = makeZip([
@@ -62,7 +62,7 @@ const diskCalls: Record<keyof Disk, true> = {
   openSync: true, closeSync: true, readSync: true, writeSync: true, fstatSync: true, lstatSync: true, fchmodSync: true,
   chmodSync: true, futimesSync: true, utimesSync: true, lutimesSync: true, mkdirSync: true, readdirSync: true,
   readlinkSync: true, realpathSync: true, symlinkSync: true, linkSync: true, renameSync: true, unlinkSync: true, unlink: true,
-  rmdirSync: true, fsyncSync: true, fdatasyncSync: true
+  rmdirSync: true, fsyncSync: true, ftruncateSync: true, fdatasyncSync: true
 }
 
 t.test('whichever call fails, the target is as it was or complete', async t => {

@@ -5,7 +5,7 @@ import { closeSync, constants, existsSync, mkdirSync, openSync, readFileSync, re
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { createExtractThreads } from '../../lib/deploy/extract-threads.js'
+import { createExecutors } from '../../lib/deploy/executors.js'
 import { bare } from '../support/bare.js'
 import { extractionStage, type ExtractionStage } from '../support/extraction.js'
 import { makeZip } from '../support/make-zip.js'
@@ -29,7 +29,7 @@ function stages(directory: string, count: number, files = 1): ExtractionStage[] 
 }
 
 t.test('many jobs share two threads, which end when they have had no work for a while', async t => {
-  const threads = createExtractThreads({ idleMs: 150 })
+  const threads = createExecutors({ idleMs: 150 })
   const all = stages(t.testdir(), 12)
   await Promise.all(all.map(stage => stage.runThreads({ threads })))
   all.forEach(({ target }, i) => t.equal(readFileSync(join(target, 'f0'), 'utf8'), `${i} 0 `.repeat(500)))
@@ -42,7 +42,7 @@ t.test('many jobs share two threads, which end when they have had no work for a 
 })
 
 t.test('nothing stays from one job to the next: not the umask, not a failure, not an abort', async t => {
-  const threads = createExtractThreads()
+  const threads = createExecutors()
   t.teardown(() => threads.close())
   const [stage] = stages(t.testdir(), 1, 300) as [ExtractionStage]
   const mode = (): number => Number(readFileSync(join(stage.deployments, 'dep_0.manifest'), 'utf8').match(/"mode":(\d+)/)?.[1])
@@ -65,7 +65,7 @@ t.test('nothing stays from one job to the next: not the umask, not a failure, no
 })
 
 t.test('a job that is aborted before its turn never begins', async t => {
-  const threads = createExtractThreads()
+  const threads = createExecutors()
   t.teardown(() => threads.close())
   const all = stages(t.testdir(), 4, 50)
   const controllers = all.map(() => new AbortController())
@@ -77,7 +77,7 @@ t.test('a job that is aborted before its turn never begins', async t => {
 })
 
 t.test('a thread that dies fails its own job only, and is replaced', async t => {
-  const threads = createExtractThreads({ heapMb: 12 })
+  const threads = createExecutors({ heapMb: 12 })
   t.teardown(() => threads.close())
   const all = stages(t.testdir(), 4)
   const [deadly] = all as [ExtractionStage]
@@ -92,7 +92,7 @@ t.test('a thread that dies fails its own job only, and is replaced', async t => 
 })
 
 t.test('a thread that does not answer an abort is ended, wherever it is, and the target is put back', async t => {
-  const threads = createExtractThreads({ graceMs: 0 })
+  const threads = createExecutors({ graceMs: 0 })
   t.teardown(() => threads.close())
   const [stage] = stages(t.testdir(), 1, 400) as [ExtractionStage]
   let ended = 0
@@ -118,7 +118,7 @@ t.test('a thread that does not answer an abort is ended, wherever it is, and the
 const hasPipes = process.platform !== 'win32'
 
 t.test('a thread that is stuck in a system call holds up no other job', { skip: !hasPipes && 'a pipe without a reader is needed' }, async t => {
-  const threads = createExtractThreads({ graceMs: 50 })
+  const threads = createExecutors({ graceMs: 50 })
   t.teardown(() => threads.close())
   const all = stages(t.testdir(), 4)
   const [first, second, ...others] = all as [ExtractionStage, ExtractionStage, ...ExtractionStage[]]
@@ -127,16 +127,17 @@ t.test('a thread that is stuck in a system call holds up no other job', { skip: 
   const controller = new AbortController()
   const stuck = [first, second].map(stage => stage.runThreads({ threads, signal: controller.signal }))
   const waiting = others.map(stage => stage.runThreads({ threads }))
-  while (![first, second].every(({ deployments }, i) => existsSync(join(deployments, `dep_${i}.undo`)))) await sleep(10)
-  await sleep(100)
+  // The next call of each after its file is staged is the one that does not return.
+  while (![first, second].every(({ target }, i) => existsSync(join(target, `.svc-staging-dep_${i}/files/f0`)))) await sleep(10)
+  await sleep(500)
   controller.abort(new Error('cancelled'))
-  for (const run of stuck) await t.rejects(run, { message: 'cancelled' })
+  await Promise.all(stuck.map(run => t.rejects(run, { message: 'cancelled' })))
   await Promise.all(waiting)
   others.forEach(({ target }) => t.strictSame(readdirSync(target), ['f0']))
-  t.equal(threads.isStuck('dep_0'), true)
+  t.equal(threads.as(null).isStuck('dep_0'), true)
   await t.rejects(first.runThreads({ threads }), { code: 'target_stuck', kind: 'unavailable' }, 'its late call could still take effect')
   for (const pipe of pipes) closeSync(openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK))
-  for (const deadline = Date.now() + 20_000; threads.isStuck('dep_0') && Date.now() < deadline;) await sleep(10)
+  for (const deadline = Date.now() + 20_000; threads.as(null).isStuck('dep_0') && Date.now() < deadline;) await sleep(10)
   rmSync(pipes[0] as string)
   await first.runThreads({ threads })
   t.strictSame(readdirSync(first.target), ['f0'], 'once it has ended, the target is put back and deployed to')

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { fileURLToPath } from 'node:url'
 import { extractArchive, recoverTargets } from '../../lib/deploy/extract.js'
-import { createExtractThreads } from '../../lib/deploy/extract-threads.js'
+import { createExecutors } from '../../lib/deploy/executors.js'
 import { extractionStage, refusalOf } from '../support/extraction.js'
 import { makeZip } from '../support/make-zip.js'
 import { snapshot } from '../support/tree.js'
@@ -153,13 +153,13 @@ t.test('recovery goes on past a target that is gone, and past a journal it canno
   const { deployments } = extractionStage(t.testdir())
   writeFileSync(join(deployments, 'dep_a.undo'), 'svc-undo 1\ntarget /nowhere/at/all\nready 0 0\n')
   writeFileSync(join(deployments, 'dep_b.undo'), 'svc-un')
-  t.strictSame(await recoverTargets(createExtractThreads(), { home: { deployments } }), [])
+  t.strictSame(await recoverTargets(createExecutors(), { home: { deployments } }), [])
   t.strictSame(readdirSync(deployments), [])
 })
 
 t.test('an archive that is not there is no refusal', async t => {
   const { target, deployments, archivePath } = extractionStage(t.testdir())
-  await t.rejects(extractArchive(createExtractThreads(), {
+  await t.rejects(extractArchive(createExecutors(), {
     archivePath, target, deployId: 'd', home: { deployments }, limits: { maxEntries: 1, maxExtractedBytes: 1 }, signal: new AbortController().signal
   }), { code: 'ENOENT' })
 })

@@ -51,7 +51,8 @@ t.test('the manifest says what was put in place, and what was there', async t =>
   const stage = furnished(t.testdir())
   chmodSync(join(stage.target, 'site/index.html'), 0o640)
   stage.put(makeZip([{ name: 'site/index.html', data: 'new', mode: 0o100644 }, { name: 'a', data: '', mode: 0o100644 }]))
-  const { manifestPath } = await stage.run()
+  await stage.run()
+  const manifestPath = join(stage.deployments, 'dep_test.manifest')
   const lines = readFileSync(manifestPath, 'utf8').trim().split('\n').map(line => JSON.parse(line) as ManifestFile)
   const digest = (text: string): string => createHash('sha256').update(text).digest('hex')
   t.strictSame(lines, [

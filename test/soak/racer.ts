@@ -15,7 +15,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { inflateRawSync } from 'node:zlib'
 import { extractArchive, recoverTargets } from '../../lib/deploy/extract.js'
-import { createExtractThreads } from '../../lib/deploy/extract-threads.js'
+import { createExecutors } from '../../lib/deploy/executors.js'
 import { measureTree } from '../../lib/system/tree-size.js'
 import { listDirectory, readPreview } from '../../lib/target/browse.js'
 import { ensureTarget } from '../../lib/target/guard.js'
@@ -92,7 +92,7 @@ const limits = { maxEntries: 10_000, maxExtractedBytes: 1e9 }
 /** A process that extracts, to be killed. */
 async function extractOnce([archivePath, target, deployId, home]: [string, string, string, string]): Promise<void> {
   await ensureTarget(target, { home })
-  await extractArchive(createExtractThreads(), {
+  await extractArchive(createExecutors(), {
     archivePath, target, deployId, home: { deployments: join(home, 'deployments') }, limits, signal: new AbortController().signal
   })
 }
@@ -142,7 +142,7 @@ function startRacer({ theirs, decoys }: Stage, seed: number): ChildProcess {
 async function race(stage: Stage, random: Random, counts: Counts): Promise<string[]> {
   const { theirs, home, deployments } = stage
   const archives = writeArchives(stage, random)
-  const threads = createExtractThreads()
+  const threads = createExecutors()
   const complaints: string[] = []
   const count = (what: string): void => { counts[what] = (counts[what] ?? 0) + 1 }
   const deadline = Date.now() + seconds * 1000

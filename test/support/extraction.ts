@@ -2,8 +2,9 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Refusal } from '../../lib/base/refusal.js'
 import { extractArchive } from '../../lib/deploy/extract.js'
+import { filesAt, type ExtractionPaths } from '../../lib/deploy/extraction-files.js'
 import { runExtraction, type Extracted } from '../../lib/deploy/extraction.js'
-import { createExtractThreads, type ExtractThreads } from '../../lib/deploy/extract-threads.js'
+import { createExecutors, type Executors } from '../../lib/deploy/executors.js'
 import { disk as realDisk, type Disk } from '../../lib/target/disk.js'
 import { snapshot } from './tree.js'
 
@@ -15,7 +16,7 @@ export interface ExtractionStage {
   /** In this thread, on any disk. */
   run(options?: { disk?: Disk; maxEntries?: number; maxExtractedBytes?: number }): Promise<ExtractedPaths>
   /** In a thread, as the product does; this file's tests share the threads unless they bring their own. */
-  runThreads(options?: { threads?: ExtractThreads; signal?: AbortSignal | undefined; maxExtractedBytes?: number }): Promise<ExtractedPaths>
+  runThreads(options?: { threads?: Executors; signal?: AbortSignal | undefined; maxExtractedBytes?: number }): Promise<ExtractedPaths>
   /** Target and journals, which must be what they were before. */
   state(): string[]
 }
@@ -27,7 +28,7 @@ function withPaths(extracted: Extracted): ExtractedPaths {
   return { ...extracted, changedPaths: Buffer.concat(extracted.changes).toString().split('\n').slice(0, -1) }
 }
 
-const sharedThreads = createExtractThreads()
+const sharedThreads = createExecutors()
 
 /** A place to extract to, below a directory that the test owns. */
 export function extractionStage(directory: string, deployId = 'dep_test'): ExtractionStage {
@@ -40,13 +41,24 @@ export function extractionStage(directory: string, deployId = 'dep_test'): Extra
     target, deployments, archivePath,
     put: zip => writeFileSync(archivePath, zip),
     run: ({ disk = realDisk, maxEntries = 200_000, maxExtractedBytes = 1e9 } = {}) =>
-      runExtraction({
-        archivePath, target, deployId, deployments, umask: process.umask(), limits: { maxEntries, maxExtractedBytes }
-      }, disk, () => {}).then(withPaths),
+      runExtraction(
+        { target, deployId, umask: process.umask(), masksModes: false, limits: { maxEntries, maxExtractedBytes } },
+        filesAt(disk, pathsOf(directory, deployId)), disk, () => {}
+      ).then(withPaths),
     runThreads: ({ threads = sharedThreads, signal = new AbortController().signal, maxExtractedBytes = 1e9 } = {}) =>
       extractArchive(threads, { archivePath, target, deployId, home: { deployments }, limits: { maxEntries: 200_000, maxExtractedBytes }, signal })
         .then(withPaths),
     state: () => [...snapshot(target), ...snapshot(deployments)]
+  }
+}
+
+/** Where the files of an extraction lie, as `extractArchive` names them. */
+export function pathsOf(directory: string, deployId: string): ExtractionPaths {
+  const deployments = join(directory, 'deployments')
+  return {
+    archivePath: join(directory, 'archive.zip'),
+    journalPath: join(deployments, `${deployId}.undo`),
+    manifestPath: join(deployments, `${deployId}.manifest`)
   }
 }
 

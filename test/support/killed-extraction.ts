@@ -1,6 +1,8 @@
 /* A process that extracts, and kills itself at the n-th call to the disk; or, for `threads`, waits to be killed. */
+import { join } from 'node:path'
 import { extractArchive } from '../../lib/deploy/extract.js'
-import { createExtractThreads } from '../../lib/deploy/extract-threads.js'
+import { createExecutors } from '../../lib/deploy/executors.js'
+import { filesAt } from '../../lib/deploy/extraction-files.js'
 import { runExtraction } from '../../lib/deploy/extraction.js'
 import { disk as realDisk, type Disk } from '../../lib/target/disk.js'
 
@@ -22,8 +24,9 @@ const limits = { maxEntries: 200_000, maxExtractedBytes: 1e9 }
 if (n === 'threads') {
   const signal = new AbortController().signal
   process.stdout.write('begin\n')
-  await extractArchive(createExtractThreads(), { archivePath, target, deployId: 'dep_killed', home: { deployments }, limits, signal })
+  await extractArchive(createExecutors(), { archivePath, target, deployId: 'dep_killed', home: { deployments }, limits, signal })
 } else {
-  const job = { archivePath, target, deployId: 'dep_killed', deployments, umask: process.umask(), limits }
-  await runExtraction(job, disk, () => {})
+  const job = { target, deployId: 'dep_killed', umask: process.umask(), masksModes: false, limits }
+  const [journalPath, manifestPath] = [join(deployments, 'dep_killed.undo'), join(deployments, 'dep_killed.manifest')]
+  await runExtraction(job, filesAt(disk, { archivePath, journalPath, manifestPath }), disk, () => {})
 }

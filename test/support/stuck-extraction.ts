@@ -1,13 +1,20 @@
 /* A process whose extraction is stuck in a system call, and cancelled; it has nothing to do then, and must end. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { extractArchive } from '../../lib/deploy/extract.js'
-import { createExtractThreads } from '../../lib/deploy/extract-threads.js'
+import { createExecutors } from '../../lib/deploy/executors.js'
 
 const [archivePath, target, deployments, deployId] = process.argv.slice(2) as [string, string, string, string]
 process.on('SIGTERM', () => process.stdout.write('a listener for signals\n'))
 const controller = new AbortController()
-setTimeout(() => controller.abort(new Error('cancelled')), 300)
+// The next call after the file is staged is the one that does not return.
+const poll = setInterval(() => {
+  if (!existsSync(join(target, `.svc-staging-${deployId}/files/f0`))) return
+  clearInterval(poll)
+  setTimeout(() => controller.abort(new Error('cancelled')), 500)
+}, 10)
 const limits = { maxEntries: 200_000, maxExtractedBytes: 1e9 }
-const threads = createExtractThreads({ graceMs: 100 })
+const threads = createExecutors({ graceMs: 100 })
 await extractArchive(threads, { archivePath, target, deployId, home: { deployments }, limits, signal: controller.signal })
   .catch((error: Error) => process.stdout.write(`${error.message}\n`))
 await threads.close()

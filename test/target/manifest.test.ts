@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ManifestFile } from '../../lib/model/manifest.js'
 import { disk } from '../../lib/target/disk.js'
-import { compareManifests, readManifest, writeManifest } from '../../lib/target/manifest.js'
+import { compareManifests, readManifest, manifestAt, writeManifest } from '../../lib/target/manifest.js'
 import type { Item } from '../../lib/target/plan.js'
 import { createRecords } from '../../lib/target/record.js'
 import { sha256 } from '../../lib/target/digest.js'
@@ -26,7 +26,7 @@ t.test('written ordered, read back the same, with the changed paths', async t =>
     records.setExisting(index, 'file')
     records.setBefore(index, { size: 5e9, mode, sha256: sha256(Buffer.from(contents)) })
   }
-  const { fileCount, changedCount, changes } = writeManifest(disk, path, items, records)
+  const { fileCount, changedCount, changes } = writeManifest(disk, manifestAt(disk, path), items, records)
   t.equal(fileCount, 5)
   t.equal(changedCount, 3)
   t.equal(Buffer.concat(changes).toString(), 'a b/\u2028"ü"\nb\nkind\n')

@@ -2,8 +2,11 @@ import t from 'tap'
 import { appendFileSync, mkdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { disk } from '../../lib/target/disk.js'
-import { beginJournal, listJournals, recover, targetOf } from '../../lib/target/undo.js'
+import { journalAt } from '../../lib/target/journal-file.js'
+import { beginJournal, describeJournal, listJournals, recover as recoverFile } from '../../lib/target/undo.js'
 import { snapshot } from '../support/tree.js'
+
+const recover = (path: string) => recoverFile(disk, journalAt(disk, path))
 
 /** A target in the middle of a commit: `app/old` replaced, `new` moved, `fresh` moved, `late` not yet. */
 function interrupted(directory: string): { target: string; journal: string } {
@@ -19,19 +22,20 @@ function interrupted(directory: string): { target: string; journal: string } {
     '.svc-staging-dep_x/aside/0': 'old contents', '.svc-staging-dep_x/files/late': 'late'
   }
   for (const [path, contents] of Object.entries(files)) writeFileSync(join(target, path), contents)
-  const journal = beginJournal(disk, directory, 'dep_x', target)
+  const path = join(directory, 'dep_x.undo')
+  const journal = beginJournal(journalAt(disk, path), target)
   journal.ready([
     { kind: 'D', path: 'fresh' }, { kind: 'd', path: 'fresh/deep' }, { kind: 'n', path: 'fresh/a' },
     { kind: 'n', path: 'fresh/deep/b' }, { kind: 'N', path: 'new' }, { kind: 'R', path: 'app/old', aside: 0 },
     { kind: 'R', path: 'late', aside: 1 }
   ])
-  return { target, journal: journal.path }
+  return { target, journal: path }
 }
 
 t.test('what was done is undone, what was not is left', async t => {
   const { target, journal } = interrupted(t.testdir())
-  t.equal(targetOf(journal), target)
-  t.equal(recover(disk, journal), 'put back')
+  t.strictSame(describeJournal(journal), { target, helper: null })
+  t.equal(recover(journal), 'put back')
   t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
 })
 
@@ -40,38 +44,39 @@ t.test('a time is put back where it was set, and the file was not changed since'
   const target = join(directory, 'target')
   const times = { set: 2000, 'not set': 1000, 'changed since': 9000, 'folder/with space': 2000 }
   for (const [path, ms] of Object.entries(times)) utimesSync(join(target, path), ms / 1000, ms / 1000)
-  const journal = beginJournal(disk, directory, 'dep_x', target)
+  const path = join(directory, 'dep_x.undo')
+  const journal = beginJournal(journalAt(disk, path), target)
   mkdirSync(join(target, '.svc-staging-dep_x'), 0o700)
   mkdirSync(join(target, '.svc-staging-dep_x/files'))
   journal.ready([...Object.keys(times), 'gone'].map(path => ({ kind: 'T', path, fromMs: 1000, toMs: 2000 })))
-  t.equal(recover(disk, journal.path), 'put back')
+  t.equal(recover(path), 'put back')
   t.strictSame(Object.keys(times).map(path => statSync(join(target, path)).mtimeMs), [1000, 1000, 9000, 1000])
 })
 
 t.test('what somebody else put into a new directory stays', async t => {
   const { target, journal } = interrupted(t.testdir())
   writeFileSync(join(target, 'fresh/deep/upload'), 'a visitor')
-  recover(disk, journal)
+  recover(journal)
   t.match(snapshot(target).join('\n'), 'fresh/ 755\nfresh/deep/ 755\nfresh/deep/upload 644 a visitor')
 })
 
 t.test('a journal that is done, torn at every byte, or without its staging directory', async t => {
   const done = interrupted(t.testdir())
   appendFileSync(done.journal, 'done\n')
-  t.equal(recover(disk, done.journal), 'complete')
+  t.equal(recover(done.journal), 'complete')
   t.match(snapshot(done.target).join('\n'), 'app/old 644 new contents')
 
   const whole = readFileSync(interrupted(t.testdir()).journal)
   for (let length = 0; length < whole.length; length++) {
     const { target, journal } = interrupted(t.testdir())
     writeFileSync(journal, whole.subarray(0, length))
-    const outcome = recover(disk, journal)
+    const outcome = recover(journal)
     if (outcome !== 'untouched') t.equal(outcome, 'untouched', `${length} bytes`)
     if (!snapshot(target).includes('new 644 new')) t.fail(`${length} bytes: something was undone`)
   }
   const lost = interrupted(t.testdir())
   disk.renameSync(join(lost.target, '.svc-staging-dep_x'), join(lost.target, 'elsewhere'))
-  t.equal(recover(disk, lost.journal), 'lost', 'nothing is guessed')
+  t.equal(recover(lost.journal), 'lost', 'nothing is guessed')
   t.match(snapshot(lost.target).join('\n'), 'app/old 644 new contents')
 })
 

@@ -1,0 +1,46 @@
+import t from 'tap'
+import { closeSync, existsSync, openSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { disk } from '../../lib/target/disk.js'
+import { deployIdOf, formatHelper, helperOf, journalAt, openedJournal } from '../../lib/target/journal-file.js'
+import { beginJournal, describeJournal, recover } from '../../lib/target/undo.js'
+
+t.test('by its name or as an open file, a journal says the same', async t => {
+  const directory = t.testdir({ target: {} })
+  const target = join(directory, 'target')
+  const fill = (file: Parameters<typeof beginJournal>[0]): void => {
+    const journal = beginJournal(file, target)
+    journal.staged('mark')
+    journal.ready([{ kind: 'N', path: 'a\u00e9' }])
+  }
+  const named = journalAt(disk, join(directory, 'dep_a.undo'))
+  fill(named)
+  const helper = { user: 'app', pid: 7, startedAt: '123' }
+  const path = join(directory, 'dep_b.undo')
+  writeFileSync(path, formatHelper(helper))
+  const fd = openSync(path, 'a+')
+  t.teardown(() => closeSync(fd))
+  const opened = openedJournal(disk, fd, 'dep_b')
+  fill(opened)
+  t.strictSame([named.deployId, opened.deployId], ['dep_a', 'dep_b'])
+  t.equal(opened.read().text.replace('helper app 7 123\n', ''), named.read().text)
+  t.equal(opened.read().user, process.geteuid?.())
+  t.equal(statSync(join(directory, 'dep_a.undo')).mode & 0o777, 0o600)
+  t.strictSame(describeJournal(path), { target, helper })
+  t.strictSame(describeJournal(join(directory, 'dep_a.undo')), { target, helper: null })
+  t.equal(describeJournal(join(directory, 'gone.undo')), null)
+
+  // Their staging directories are not there.
+  t.equal(recover(disk, opened), 'lost')
+  t.equal(readFileSync(path, 'utf8'), '', 'an open one is emptied, for its name is not its own')
+  t.equal(recover(disk, named), 'lost')
+  t.notOk(existsSync(join(directory, 'dep_a.undo')))
+})
+
+t.test('the line of a helper process', async t => {
+  t.equal(deployIdOf('/data/deployments/dep_x.undo'), 'dep_x')
+  t.strictSame(helperOf(formatHelper({ user: 'www-data', pid: 12, startedAt: '345' })), { user: 'www-data', pid: 12, startedAt: '345' })
+  for (const text of ['', 'svc-undo 2\n', 'svc-undo 2\ntarget /helper a 1 2\n', 'svc-undo 2\nhelper a 1', 'svc-undo 2\nhelper a x 2\n']) {
+    t.equal(helperOf(text), null, JSON.stringify(text))
+  }
+})
