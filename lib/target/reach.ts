@@ -5,8 +5,8 @@
  * there, may only lead to a directory of that same user. Otherwise the owner of a directory above a target could make
  * svc deploy to any place, with the rights of svc.
  */
-import { readlink } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { placeOfDescriptor } from '../base/descriptors.js'
 import { Refusal } from '../base/refusal.js'
 import { disk, type Disk } from './disk.js'
 import {
@@ -49,7 +49,7 @@ export function holdTarget(disk: Disk, deployPath: string, options: ReachOptions
 export async function holdTargetAsync(deployPath: string): Promise<HeldTarget> {
   if (!canHoldDirectories) return holdTarget(disk, deployPath)
   const held = await holdAsync(deployPath)
-  const real = await readlink(held.path)
+  const real = placeOfDescriptor(held.fd as number)
   if (real === resolve(deployPath)) return { ...held, real }
   held.close()
   return holdTarget(disk, deployPath)
