@@ -144,7 +144,7 @@ function refuse(path: string, cause: NodeJS.ErrnoException): Refusal {
 
 function linkSource(path: string, stats: Stats, root: string): ZipSource {
   const absolute = join(root, path)
-  const text = readlinkSync(absolute).split(sep).join('/')
+  const text = readLink(path, absolute).split(sep).join('/')
   const isRelative = !/^([/\\]|[a-z]:)/i.test(text)
   if (!isRelative || !isInside(root, resolve(dirname(absolute), text)) || !leadsWithin(absolute, root)) {
     const advice = 'leave it out with "ignore", or put a copy in its place'
@@ -152,6 +152,14 @@ function linkSource(path: string, stats: Stats, root: string): ZipSource {
     throw new Refusal('invalid', 'link_leaves_root', sentence, { field: path })
   }
   return { path, kind: 'symlink', source: text, bytes: 0, mode: stats.mode, mtimeMs: stats.mtimeMs }
+}
+
+function readLink(path: string, absolute: string): string {
+  try {
+    return readlinkSync(absolute)
+  } catch (cause) {
+    throw (cause as NodeJS.ErrnoException).code === 'EINVAL' ? sourceChanged(path) : refuse(path, cause as NodeJS.ErrnoException)
+  }
 }
 
 /** A link to nothing leads nowhere: its text has been looked at. */

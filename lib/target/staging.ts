@@ -60,17 +60,18 @@ export function makeStaging(disk: Disk, root: HeldDirectory, deployId: string): 
     return { ...held, mark }
   } catch (error) {
     held.close()
-    throw error
+    throw gone.has((error as NodeJS.ErrnoException).code ?? '') ? notOurs(name) : error
   }
 }
+
+/** What the system says of a directory that was removed, or exchanged, since it was made. */
+const gone = new Set(['ENOENT', 'ENOTDIR', 'ELOOP'])
 
 function holdMade(disk: Disk, root: HeldDirectory, name: string): HeldDirectory {
   try {
     return holdChild(disk, root, name)
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP') throw notOurs(name)
-    throw error
+    throw gone.has((error as NodeJS.ErrnoException).code ?? '') ? notOurs(name) : error
   }
 }
 
@@ -107,8 +108,7 @@ export function findStaging(disk: Disk, root: HeldDirectory, { deployId, user, m
   try {
     held = holdChild(disk, root, stagingName(deployId))
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP') return null
+    if (gone.has((error as NodeJS.ErrnoException).code ?? '')) return null
     throw error
   }
   try {
