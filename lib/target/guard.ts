@@ -99,7 +99,8 @@ export async function ensureTarget(deployPath: string, { home }: { home: string 
     if (error instanceof Refusal) throw error
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'EEXIST' || code === 'ENOTDIR') throw targetIsFile(path)
-    throw new Refusal('unavailable', 'target_not_writable', `The target cannot be made: ${whyNotMade(path) ?? message}`, { cause: error })
+    const sentence = `The target cannot be made: ${whyNotMade(path) ?? message}`
+    throw new Refusal('unavailable', 'target_not_writable', sentence, { cause: error })
   }
   return path
 }

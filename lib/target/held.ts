@@ -18,6 +18,11 @@ import { ownDescriptors } from '../base/descriptors.js'
 import { Refusal } from '../base/refusal.js'
 import { disk, type Disk } from './disk.js'
 
+/** What a start says where directories cannot be held. */
+export const notHeldWarning = 'This system cannot hold directories (Linux with /proc can): ' + (process.geteuid === undefined
+  ? 'let no user but the one that svc runs as write in a target, or in a directory above it'
+  : 'svc refuses targets in which another user can rename files')
+
 /** A directory that is held until `close`. */
 export interface HeldDirectory {
   /** How to name it in calls. */

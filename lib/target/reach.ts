@@ -73,7 +73,7 @@ function walk(disk: Disk, deployPath: string, make: boolean): HeldTarget {
       if (step === '' || step === '.') continue
       const found = enter(disk, at, step)
       if (found === 'missing') {
-        if (!make || hasMade) throw missing(deployPath)
+        if (!make || hasMade) throw systemError('ENOENT', `no such directory, "${deployPath}"`)
         makeDirectory(disk, `${at.path}/${step}`, ahead)
         ahead.push(step)
         hasMade = true
@@ -85,7 +85,7 @@ function walk(disk: Disk, deployPath: string, make: boolean): HeldTarget {
         moveTo(found)
         continue
       }
-      if (++links > maxLinks) throw Object.assign(new Error(`ELOOP: too many symbolic links, "${deployPath}"`), { code: 'ELOOP' })
+      if (++links > maxLinks) throw systemError('ELOOP', `too many symbolic links, "${deployPath}"`)
       const text = follow(disk, at, step, ahead)
       if (text.startsWith('/')) moveTo(holdFileSystemRoot(disk))
     }
@@ -143,8 +143,8 @@ function findByPath(disk: Disk, deployPath: string, make: boolean): HeldTarget {
   return { ...namedByPath(real), real }
 }
 
-function missing(path: string): Error {
-  return Object.assign(new Error(`ENOENT: no such directory, "${path}"`), { code: 'ENOENT' })
+function systemError(code: string, message: string): Error {
+  return Object.assign(new Error(`${code}: ${message}`), { code })
 }
 
 /** The 409 for a target that is no directory. */

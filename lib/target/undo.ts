@@ -191,7 +191,8 @@ export interface StillHeld {
  */
 export function recover(disk: Disk, journalPath: string, held?: StillHeld): Recovery {
   const found = readJournal(journalPath)
-  const recovery = found === null ? 'untouched' : held === undefined ? recoverLater(disk, found) : recoverIn(disk, held, found)
+  let recovery: Recovery = 'untouched'
+  if (found !== null) recovery = held === undefined ? recoverLater(disk, found) : recoverIn(disk, held, found)
   disk.unlinkSync(journalPath)
   return recovery
 }
@@ -212,7 +213,9 @@ function recoverLater(disk: Disk, found: Found): Recovery {
 }
 
 function recoverIn(
-  disk: Disk, { root, staging }: { root: HeldDirectory; staging: Staging | FoundStaging | null }, { deployId, state, lines }: Found
+  disk: Disk,
+  { root, staging }: { root: HeldDirectory; staging: Staging | FoundStaging | null },
+  { deployId, state, lines }: Found
 ): Recovery {
   if (state === 'ready') {
     if (staging === null) return 'lost'
@@ -266,7 +269,9 @@ function undoIn({ disk, staging, within }: UndoNeeds, lines: readonly JournalLin
     if (line.kind === 'n' || line.kind === 'd') {
       tree.push(line)
     } else if (line.kind === 'D') {
-      if (find(staged) === undefined) for (const each of [...tree, line]) within(each.path, place => removeNew(disk, place, each))
+      if (find(staged) === undefined) {
+        for (const each of [...tree, line]) within(each.path, place => removeNew(disk, place, each))
+      }
       tree = []
     } else if (line.kind === 'R') {
       const aside = `${staging}/aside/${line.aside}`
@@ -276,7 +281,8 @@ function undoIn({ disk, staging, within }: UndoNeeds, lines: readonly JournalLin
       })
     } else if (line.kind === 'T') {
       const { fromMs, toMs } = line
-      within(line.path, place => void changeTime(disk, place, fromMs, ({ mtimeMs }) => Math.abs(mtimeMs - toMs) < sameTimeMs))
+      const hasGotIt = ({ mtimeMs }: Stats): boolean => Math.abs(mtimeMs - toMs) < sameTimeMs
+      within(line.path, place => void changeTime(disk, place, fromMs, hasGotIt))
     } else if (find(staged) === undefined) {
       within(line.path, place => {
         // A directory is not what was put there.
