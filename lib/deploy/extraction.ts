@@ -84,7 +84,7 @@ async function extractInto(
     await finish(disk, root, job.deployId, staging, journal)
     return { ...manifest, bytes: archive.totalBytes, manifestPath }
   } catch (error) {
-    putBack(disk, staging === null ? undefined : { root, staging }, journal, manifestPath, error)
+    putBack(disk, { root, staging }, journal, manifestPath, error)
     throw error
   } finally {
     folders.close()
@@ -145,7 +145,7 @@ async function finish(disk: Disk, root: HeldDirectory, deployId: string, staging
   }
 }
 
-function putBack(disk: Disk, held: StillHeld | undefined, journal: Journal, manifestPath: string, cause: unknown): void {
+function putBack(disk: Disk, held: StillHeld, journal: Journal, manifestPath: string, cause: unknown): void {
   try {
     if (recover(disk, journal.path, held) === 'complete') return
     removeFile(disk, manifestPath)

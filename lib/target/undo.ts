@@ -182,7 +182,8 @@ export type Recovery =
 /** What the extraction itself still holds when it puts the target back: no name can lead it elsewhere. */
 export interface StillHeld {
   root: HeldDirectory
-  staging: Staging
+  /** Null: its making failed, so there may be one or none. */
+  staging: Staging | null
 }
 
 /**
@@ -192,23 +193,37 @@ export interface StillHeld {
 export function recover(disk: Disk, journalPath: string, held?: StillHeld): Recovery {
   const found = readJournal(journalPath)
   let recovery: Recovery = 'untouched'
-  if (found !== null) recovery = held === undefined ? recoverLater(disk, found) : recoverIn(disk, held, found)
+  if (found !== null) {
+    if (held === undefined) recovery = recoverLater(disk, found)
+    else if (held.staging === null) recovery = recoverFound(disk, held.root, found)
+    else recovery = recoverIn(disk, held, found)
+  }
   disk.unlinkSync(journalPath)
   return recovery
 }
 
 function recoverLater(disk: Disk, found: Found): Recovery {
   if (disk.lstatSync(found.target, { throwIfNoEntry: false }) === undefined) return 'lost'
-  const root = holdTarget(disk, found.target)
+  let root: HeldDirectory
   try {
-    const staging = findStaging(disk, root, found)
-    try {
-      return recoverIn(disk, { root, staging }, found)
-    } finally {
-      staging?.close()
-    }
+    root = holdTarget(disk, found.target)
+  } catch (error) {
+    if (error instanceof Refusal && error.code === 'target_is_a_file') return 'lost'
+    throw error
+  }
+  try {
+    return recoverFound(disk, root, found)
   } finally {
     root.close()
+  }
+}
+
+function recoverFound(disk: Disk, root: HeldDirectory, found: Found): Recovery {
+  const staging = findStaging(disk, root, found)
+  try {
+    return recoverIn(disk, { root, staging }, found)
+  } finally {
+    staging?.close()
   }
 }
 
