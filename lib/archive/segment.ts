@@ -3,7 +3,7 @@ import { closeSync, constants, openSync, readFileSync, readSync } from 'node:fs'
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { ZipFile } from 'yazl'
-import { isWorthDeflating, sourceChanged, sourceUnreadable, unixMode, type ZipSource } from './source.js'
+import { checkOpened, isWorthDeflating, sourceChanged, sourceUnreadable, unixMode, type ZipSource } from './source.js'
 
 /** Not blocking: a pipe that took the place of a file would otherwise wait for a writer. */
 export const readOnly = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
@@ -43,12 +43,13 @@ export function packingOf(source: ZipSource, level: number): { mode: number; mti
   return { ...statOf(source), compressionLevel: isWorthDeflating(source) ? level : 0 }
 }
 
-function readWhole({ path, source, bytes, isGrowing, onRead }: ZipSource): Buffer {
+function readWhole(entry: ZipSource): Buffer {
+  const { path, source, bytes, isGrowing, onRead } = entry
   if (typeof source !== 'string') {
     onRead?.(source)
     return Buffer.from(source.buffer, source.byteOffset, source.length)
   }
-  return withFile({ path, source }, file => {
+  return withFile(entry, file => {
     const found = readFileSync(file)
     const whole = isGrowing ? found.subarray(0, bytes) : found
     if (whole.length !== bytes) throw sourceChanged(path)
@@ -57,10 +58,12 @@ function readWhole({ path, source, bytes, isGrowing, onRead }: ZipSource): Buffe
   })
 }
 
-function withFile({ path, source }: Pick<ZipSource, 'path' | 'source'>, use: (file: number) => Buffer): Buffer {
+function withFile(entry: ZipSource, use: (file: number) => Buffer): Buffer {
+  const { path, source } = entry
   let file: number | null = null
   try {
     file = openSync(source as string, readOnly)
+    checkOpened(file, entry)
     return use(file)
   } catch (error) {
     throw sourceUnreadable(path, error)
@@ -84,8 +87,9 @@ export function createReuse(): ReadFile {
   }
 }
 
-function readInto(room: Buffer, { path, source, bytes }: ZipSource): Buffer {
-  return withFile({ path, source }, file => {
+function readInto(room: Buffer, entry: ZipSource): Buffer {
+  const { path, bytes } = entry
+  return withFile(entry, file => {
     // Nearly always one call: it brings what there is, and that it was less than asked for says that it was all.
     let length = readSync(file, room, 0, bytes + 1, null)
     for (let more = length; length < bytes && more > 0; length += more) more = readSync(file, room, length, bytes + 1 - length, null)

@@ -1,7 +1,9 @@
 /*
  * What becomes an entry of a zip: its name, its mode, and whether deflating it is worth the time.
  */
+import { fstatSync } from 'node:fs'
 import { extname } from 'node:path'
+import { placeOfDescriptor } from '../base/descriptors.js'
 import { Refusal } from '../base/refusal.js'
 
 /** What is to become an entry. */
@@ -18,6 +20,11 @@ export interface ZipSource {
   mtimeMs: number
   /** The file is appended to meanwhile: its first `bytes` are meant. */
   isGrowing?: boolean
+  /**
+   * Another user may exchange the file, or a directory above it, for something else: only a regular file that proves to
+   * lie at `source`, a path without links, is read.
+   */
+  mayBeExchanged?: boolean
   /** Told what was read, piece by piece, in order; the pieces are valid only then. */
   onRead?: (piece: Uint8Array) => void
 }
@@ -70,6 +77,13 @@ export function isWorthDeflating({ path, kind, bytes }: ZipSource): boolean {
 /** Refuses (`unavailable`, `file_changed`). */
 export function sourceChanged(path: string): Refusal {
   return say(path, 'file_changed', 'it changed while it was packed; try again when nothing writes to it')
+}
+
+/** Refuses what was opened if it is not the file that was meant; to be called before the first read. */
+export function checkOpened(fd: number, { path, source, mayBeExchanged }: Pick<ZipSource, 'path' | 'source' | 'mayBeExchanged'>): void {
+  if (!mayBeExchanged) return
+  const place = placeOfDescriptor(fd)
+  if ((place !== null && place !== source) || !fstatSync(fd).isFile()) throw sourceChanged(path)
 }
 
 /** What to throw for what happened while a source was read: `file_vanished`, `file_changed`, `file_unreadable`. */

@@ -6,14 +6,15 @@
  * refuse the link itself. Sockets, pipes and devices are left out, with a warning. A directory is an entry of its own
  * only where nothing below it is packed, so that empty ones exist afterwards.
  */
-import { lstatSync, readdirSync, readlinkSync, realpathSync, type Dirent, type Stats } from 'node:fs'
+import { closeSync, constants, lstatSync, openSync, readdirSync, readlinkSync, realpathSync, type Dirent, type Stats } from 'node:fs'
 import { dirname, join, resolve, sep } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
+import { nameOfDescriptor, placeOfDescriptor } from '../base/descriptors.js'
 import { isInside } from '../base/paths.js'
 import { Refusal } from '../base/refusal.js'
 import type { Glob } from './glob.js'
 import { rootVerdict, type Ignore, type Verdict } from './ignore.js'
-import type { ZipSource } from './source.js'
+import { sourceChanged, type ZipSource } from './source.js'
 
 export interface WalkOptions {
   /** Absolute, without links in it. */
@@ -25,6 +26,8 @@ export interface WalkOptions {
   /** Absolute paths that are never packed: the archive itself. */
   except: readonly string[]
   warn(sentence: string): void
+  /** Another user may exchange files and directories of the tree meanwhile (`ZipSource.mayBeExchanged`). */
+  mayBeExchanged?: boolean
   signal?: AbortSignal | undefined
 }
 
@@ -57,7 +60,7 @@ async function walkDirectory(directory: string, above: Above, tree: Tree): Promi
   await turn()
   tree.signal?.throwIfAborted()
   let hasFound = false
-  for (const { name } of list(directory, tree.root)) {
+  for (const { name } of list(directory, tree)) {
     const path = directory === '' ? name : `${directory}/${name}`
     const result = walkEntry(path, lookAt(path, tree.root), above, tree)
     hasFound = (typeof result === 'boolean' ? result : await result) || hasFound
@@ -76,7 +79,8 @@ function walkEntry(path: string, stats: Stats, above: Above, tree: Tree): boolea
   if (stats.isSymbolicLink()) {
     found(linkSource(path, stats, tree.root))
   } else if (stats.isFile()) {
-    found({ path, kind: 'file', source: absolute, bytes: stats.size, mode: stats.mode, mtimeMs: stats.mtimeMs })
+    const { size, mode, mtimeMs } = stats
+    found({ path, kind: 'file', source: absolute, bytes: size, mode, mtimeMs, ...(tree.mayBeExchanged && { mayBeExchanged: true }) })
   } else {
     warn(`"${path}" was left out: it is neither a file, nor a directory, nor a link`)
     return false
@@ -95,12 +99,26 @@ async function walkBelow(path: string, stats: Stats, here: Above, tree: Tree): P
   return true
 }
 
-function list(directory: string, root: string): Dirent[] {
+function list(directory: string, { root, mayBeExchanged }: Tree): Dirent[] {
   try {
-    const entries = readdirSync(join(root, directory), { withFileTypes: true })
+    const place = join(root, directory)
+    const entries = mayBeExchanged ? listOpened(place, directory) : readdirSync(place, { withFileTypes: true })
     return entries.sort((a, b) => (a.name < b.name ? -1 : 1))
   } catch (cause) {
+    if (cause instanceof Refusal) throw cause
     throw refuse(directory || root, cause as NodeJS.ErrnoException)
+  }
+}
+
+/** What is in the directory that lies at a place without links, and in no other. */
+function listOpened(place: string, directory: string): Dirent[] {
+  const fd = openSync(place, constants.O_RDONLY | (constants.O_DIRECTORY ?? 0) | (constants.O_NOFOLLOW ?? 0))
+  try {
+    const found = placeOfDescriptor(fd)
+    if (found !== null && found !== place) throw sourceChanged(directory)
+    return readdirSync(nameOfDescriptor(fd, place), { withFileTypes: true })
+  } finally {
+    closeSync(fd)
   }
 }
 
@@ -126,7 +144,7 @@ function refuse(path: string, cause: NodeJS.ErrnoException): Refusal {
 
 function linkSource(path: string, stats: Stats, root: string): ZipSource {
   const absolute = join(root, path)
-  const text = readlinkSync(absolute).split(sep).join('/')
+  const text = readLink(path, absolute).split(sep).join('/')
   const isRelative = !/^([/\\]|[a-z]:)/i.test(text)
   if (!isRelative || !isInside(root, resolve(dirname(absolute), text)) || !leadsWithin(absolute, root)) {
     const advice = 'leave it out with "ignore", or put a copy in its place'
@@ -134,6 +152,14 @@ function linkSource(path: string, stats: Stats, root: string): ZipSource {
     throw new Refusal('invalid', 'link_leaves_root', sentence, { field: path })
   }
   return { path, kind: 'symlink', source: text, bytes: 0, mode: stats.mode, mtimeMs: stats.mtimeMs }
+}
+
+function readLink(path: string, absolute: string): string {
+  try {
+    return readlinkSync(absolute)
+  } catch (cause) {
+    throw (cause as NodeJS.ErrnoException).code === 'EINVAL' ? sourceChanged(path) : refuse(path, cause as NodeJS.ErrnoException)
+  }
 }
 
 /** A link to nothing leads nowhere: its text has been looked at. */

@@ -17,7 +17,7 @@ import { hastenCrc } from './hasten.js'
 import { createJoining, tailBytes } from './join.js'
 import { packingOf, packSegment, readOnly } from './segment.js'
 import { createSegmentThreads } from './segment-threads.js'
-import { checkSourceName, sourceChanged, sourceUnreadable, type LastSource, type ZipSource } from './source.js'
+import { checkOpened, checkSourceName, sourceChanged, sourceUnreadable, type LastSource, type ZipSource } from './source.js'
 
 export interface ZipProgress {
   entries: number
@@ -247,8 +247,16 @@ async function* read(entry: ZipSource, onRead: (bytes: number) => void): AsyncIt
   }
 }
 
-async function openFile(path: string, { bytes, isGrowing }: ZipSource): Promise<AsyncIterable<Buffer>> {
+async function openFile(path: string, entry: ZipSource): Promise<AsyncIterable<Buffer>> {
+  const { bytes, isGrowing } = entry
   if (isGrowing && bytes === 0) return Readable.from([])
   const end = isGrowing ? bytes - 1 : Infinity
-  return (await open(path, readOnly)).createReadStream({ highWaterMark: readBytes, end })
+  const file = await open(path, readOnly)
+  try {
+    checkOpened(file.fd, entry)
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+  return file.createReadStream({ highWaterMark: readBytes, end })
 }

@@ -70,7 +70,7 @@ async function putBack(executor: Executor, journalPath: string, signal: AbortSig
   const outcome = await executor.run({ kind: 'recover', journalPath }, signal)
   if (outcome.kind === 'recovered') return outcome.recovery
   if (outcome.kind === 'failed') throw unpackError(outcome.error)
-  throw new Error('The target is not put back yet: a call to its file system did not return. The next deployment, or start, tries again')
+  throw new Error('The target is not put back yet: its file system does not answer. The next deployment, or start, tries again')
 }
 
 /** An earlier extraction into the same target that could not be put back at the time must be first. */
@@ -122,7 +122,9 @@ export interface RecoveryOptions {
  * Ends what a crash cut short, before anything else is done at start: targets become what they were. Answers the ids of
  * the deployments put back. One that cannot be (its disk is missing) is reported, stays, and is tried again later.
  */
-export async function recoverTargets(executors: Executors, { home, onProblem = () => {}, onLost = () => {} }: RecoveryOptions): Promise<string[]> {
+export async function recoverTargets(
+  executors: Executors, { home, onProblem = () => {}, onLost = () => {} }: RecoveryOptions
+): Promise<string[]> {
   const ids: string[] = []
   for (const { deployId, path } of listJournals(home.deployments)) {
     try {

@@ -98,7 +98,7 @@ async function extractInto(
     await finish(disk, root, job.deployId, staging, journal)
     return { ...manifest, bytes: archive.totalBytes }
   } catch (error) {
-    putBack(disk, staging === null ? undefined : { root, staging }, files, error)
+    putBack(disk, { root, staging }, files, error)
     throw error
   } finally {
     folders.close()
@@ -159,7 +159,7 @@ async function finish(disk: Disk, root: HeldDirectory, deployId: string, staging
   }
 }
 
-function putBack(disk: Disk, held: StillHeld | undefined, files: ExtractionFiles, cause: unknown): void {
+function putBack(disk: Disk, held: StillHeld, files: ExtractionFiles, cause: unknown): void {
   try {
     if (recover(disk, files.journal, held) === 'complete') return
     files.manifest.remove()

@@ -10,7 +10,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import { Refusal } from '../base/refusal.js'
 import type { Reached } from './contents.js'
-import type { OpenedLog } from './open.js'
+import { openAgain, type OpenedLog } from './open.js'
 
 /** The inflated contents, from their first byte on; the handle stays the cache's own. */
 export interface Inflated {
@@ -148,7 +148,7 @@ async function inflate(log: OpenedLog, target: Promise<FileHandle>, inflating: I
   try {
     const handle = await target
     // The log's own handle may be closed before this is done.
-    const source = await open(log.path, 'r')
+    const source = await openAgain(log)
     try {
       await fill(handle, source, inflating)
     } finally {

@@ -31,6 +31,15 @@ export interface OpenLog {
 // Non-blocking: a FIFO would wait for its writer. The resolved path has no links left, so none is followed.
 const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0)
 
+/** Opens the file of a log once more, for a use of its own. Another file that has its path by now is ENOENT. */
+export async function openAgain({ path, identity }: Pick<OpenedLog, 'path' | 'identity'>): Promise<FileHandle> {
+  const handle = await open(path, flags)
+  const isSame = await handle.stat({ bigint: true }).then(stats => identityOf(stats) === identity, () => false)
+  if (isSame) return handle
+  await handle.close()
+  throw Object.assign(new Error(`ENOENT: another file has its place, open '${path}'`), { code: 'ENOENT' })
+}
+
 export function createOpenLog(guarded: Guarded): OpenLog {
   const secrets = createSecrets(guarded)
   return async (asked, field = 'filePath') => {

@@ -18,6 +18,7 @@ import type { HttpServer } from '../http/server.js'
 import { openStore } from '../store/database.js'
 import type { Store, StoreOptions } from '../store/database.js'
 import { ownDirectory } from '../store/owner.js'
+import { canHoldDirectories, notHeldWarning } from '../target/held.js'
 import { prepareEntrance } from './entrance.js'
 import type { EntranceOptions, Opened } from './entrance.js'
 import { createFront } from './front.js'
@@ -127,6 +128,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const token = { token: adminToken.current(), tokenFrom: override?.from ?? home.configFile, isLogged: options.isLogged ?? false }
     announce(report, { place, publicUrl, ...token, directory: home.directory })
     if (world.terminal && missingInRuntime.terminal !== null) report.warn(missingInRuntime.terminal)
+    if (!canHoldDirectories) report.warn(notHeldWarning)
     const { createServices, createTable, sendReport, createReload, newestStartMs } = await loadRest()
     if (clock === steady) followRecords(steady, newestStartMs(store), report)
     const services = createServices(world, front)

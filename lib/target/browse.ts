@@ -8,10 +8,11 @@
 import { constants, type Stats } from 'node:fs'
 import { lstat, open, opendir, realpath, type FileHandle } from 'node:fs/promises'
 import { isAbsolute, join, relative, sep } from 'node:path'
+import { nameOfDescriptor, placeOfDescriptor } from '../base/descriptors.js'
 import { isInside, stagingPrefix } from '../base/paths.js'
 import { Refusal, invalid } from '../base/refusal.js'
 import type { FileContent, FileEntry } from '../model/file-entry.js'
-import { heldPath, lookOnlyFlags, placeOf } from './held.js'
+import { lookOnlyFlags } from './held.js'
 import { languageOf } from './language.js'
 import { holdTargetAsync } from './reach.js'
 import { regularFileFlags } from './regular.js'
@@ -40,7 +41,7 @@ export interface OpenedFile {
 export async function listDirectory(target: string, path: string): Promise<FileEntry[]> {
   const { root, handle, real } = await openWithin(target, path, constants.O_RDONLY | (constants.O_DIRECTORY ?? 0))
   try {
-    return await list({ root, directory: heldPath(handle.fd, real), path })
+    return await list({ root, directory: nameOfDescriptor(handle.fd, real), path })
   } finally {
     await handle.close()
   }
@@ -94,7 +95,7 @@ async function behindLink(root: string, place: string): Promise<Stats | null> {
   const handle = await open(place, lookOnlyFlags).catch(() => null)
   if (handle === null) return null
   try {
-    return isInside(root, await placeOf(handle.fd) ?? await realpath(place)) ? await handle.stat() : null
+    return isInside(root, placeOfDescriptor(handle.fd) ?? await realpath(place)) ? await handle.stat() : null
   } catch {
     return null
   } finally {
@@ -182,7 +183,7 @@ async function openWithin(target: string, path: string, flags: number): Promise<
     checkInside(held.real, found, path)
     const handle = await open(found, flags | (constants.O_NOFOLLOW ?? 0)).catch(error => { throw explain(error, path) })
     try {
-      const real = await placeOf(handle.fd) ?? found
+      const real = placeOfDescriptor(handle.fd) ?? found
       checkInside(held.real, real, path)
       return { root: held.real, handle, real }
     } catch (error) {

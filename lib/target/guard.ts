@@ -109,7 +109,8 @@ export async function ensureTarget(deployPath: string, rules: TargetRules): Prom
     if (error instanceof Refusal) throw error
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'EEXIST' || code === 'ENOTDIR') throw targetIsFile(path)
-    throw new Refusal('unavailable', 'target_not_writable', `The target cannot be made: ${whyNotMade(path) ?? message}`, { cause: error })
+    const sentence = `The target cannot be made: ${whyNotMade(path) ?? message}`
+    throw new Refusal('unavailable', 'target_not_writable', sentence, { cause: error })
   }
   return path
 }

@@ -12,11 +12,16 @@
  * Without /proc (macOS, Windows) directories are named by their paths. Targets in which another user could rename are
  * then refused (`refuseRenamable`); Windows has no owners that Node could ask for, and the start says so.
  */
-import { constants, open, readlinkSync, type Stats } from 'node:fs'
-import { readlink } from 'node:fs/promises'
+import { constants, open, type Stats } from 'node:fs'
 import { promisify } from 'node:util'
+import { ownDescriptors } from '../base/descriptors.js'
 import { Refusal } from '../base/refusal.js'
 import { disk, type Disk } from './disk.js'
+
+/** What a start says where directories cannot be held. */
+export const notHeldWarning = 'This system cannot hold directories (Linux with /proc can): ' + (process.geteuid === undefined
+  ? 'let no user but the one that svc runs as write in a target, or in a directory above it'
+  : 'svc refuses targets in which another user can rename files')
 
 /** A directory that is held until `close`. */
 export interface HeldDirectory {
@@ -27,20 +32,8 @@ export interface HeldDirectory {
   close(): void
 }
 
-/** Named by its number, as this /proc counts, the process is found with one link less to follow: 0.4 of 3.5 us. */
-const ownFds = findOwnFds()
-
 /** Whether this system can hold directories. */
-export const canHoldDirectories = ownFds !== null
-
-function findOwnFds(): string | null {
-  if (process.platform !== 'linux') return null
-  try {
-    return `/proc/${readlinkSync('/proc/self')}/fd`
-  } catch {
-    return null
-  }
-}
+export const canHoldDirectories = ownDescriptors !== null
 
 const { O_DIRECTORY, O_NOFOLLOW } = constants
 /** Not in Node's constants; the same number on every processor that Node runs on. */
@@ -74,26 +67,13 @@ export async function holdAsync(path: string): Promise<HeldDirectory> {
   return own(disk, await promisify(open)(path, O_PATH | O_DIRECTORY))
 }
 
-/**
- * Where an opened file or directory lies, without links; null where the system does not say (macOS, Windows). It says
- * so of the file itself, so a directory on the way that has become a link since does not matter.
- */
-export async function placeOf(fd: number): Promise<string | null> {
-  return ownFds === null ? null : readlink(`${ownFds}/${fd}`)
-}
-
 /** Opens whatever is at a path without any effect on it, links followed, to ask where and what it is. */
-export const lookOnlyFlags = ownFds === null ? constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) : O_PATH
-
-/** How to name an opened directory in calls. */
-export function heldPath(fd: number, path: string): string {
-  return ownFds === null ? path : `${ownFds}/${fd}`
-}
+export const lookOnlyFlags = ownDescriptors === null ? constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) : O_PATH
 
 function own(disk: Disk, fd: number): HeldDirectory {
   let isOpen = true
   return {
-    path: `${ownFds}/${fd}`,
+    path: `${ownDescriptors}/${fd}`,
     fd,
     close() {
       if (!isOpen) return

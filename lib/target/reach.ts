@@ -5,8 +5,8 @@
  * there, may only lead to a directory of that same user. Otherwise the owner of a directory above a target could make
  * svc deploy to any place, with the rights of svc.
  */
-import { readlink } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { placeOfDescriptor } from '../base/descriptors.js'
 import { Refusal } from '../base/refusal.js'
 import { disk, type Disk } from './disk.js'
 import {
@@ -49,7 +49,7 @@ export function holdTarget(disk: Disk, deployPath: string, options: ReachOptions
 export async function holdTargetAsync(deployPath: string): Promise<HeldTarget> {
   if (!canHoldDirectories) return holdTarget(disk, deployPath)
   const held = await holdAsync(deployPath)
-  const real = await readlink(held.path)
+  const real = placeOfDescriptor(held.fd as number)
   if (real === resolve(deployPath)) return { ...held, real }
   held.close()
   return holdTarget(disk, deployPath)
@@ -73,7 +73,7 @@ function walk(disk: Disk, deployPath: string, make: boolean): HeldTarget {
       if (step === '' || step === '.') continue
       const found = enter(disk, at, step)
       if (found === 'missing') {
-        if (!make || hasMade) throw missing(deployPath)
+        if (!make || hasMade) throw systemError('ENOENT', `no such directory, "${deployPath}"`)
         makeDirectory(disk, `${at.path}/${step}`, ahead)
         ahead.push(step)
         hasMade = true
@@ -85,7 +85,7 @@ function walk(disk: Disk, deployPath: string, make: boolean): HeldTarget {
         moveTo(found)
         continue
       }
-      if (++links > maxLinks) throw Object.assign(new Error(`ELOOP: too many symbolic links, "${deployPath}"`), { code: 'ELOOP' })
+      if (++links > maxLinks) throw systemError('ELOOP', `too many symbolic links, "${deployPath}"`)
       const text = follow(disk, at, step, ahead)
       if (text.startsWith('/')) moveTo(holdFileSystemRoot(disk))
     }
@@ -143,8 +143,8 @@ function findByPath(disk: Disk, deployPath: string, make: boolean): HeldTarget {
   return { ...namedByPath(real), real }
 }
 
-function missing(path: string): Error {
-  return Object.assign(new Error(`ENOENT: no such directory, "${path}"`), { code: 'ENOENT' })
+function systemError(code: string, message: string): Error {
+  return Object.assign(new Error(`${code}: ${message}`), { code })
 }
 
 /** The 409 for a target that is no directory. */

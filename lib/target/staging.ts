@@ -42,14 +42,16 @@ const markBytes = 16
 
 /**
  * Makes the staging directory, empty but for its mark. Refuses (`conflict`): staging_in_the_way if the name is taken,
- * and staging_not_ours if the directory under that name is not the one that was made.
+ * target_changed if the target is gone, and staging_not_ours if the directory under that name is not the one that was made.
  */
 export function makeStaging(disk: Disk, root: HeldDirectory, deployId: string): Staging {
   const name = stagingName(deployId)
   try {
     disk.mkdirSync(`${root.path}/${name}`, 0o700)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') throw new Refusal('conflict', 'target_changed', 'Nothing was changed: the target was removed meanwhile')
+    if (code !== 'EEXIST') throw error
     throw new Refusal('conflict', 'staging_in_the_way', `Nothing was changed: the target has "${name}" already; remove it`)
   }
   const held = holdMade(disk, root, name)
@@ -60,17 +62,18 @@ export function makeStaging(disk: Disk, root: HeldDirectory, deployId: string): 
     return { ...held, mark }
   } catch (error) {
     held.close()
-    throw error
+    throw gone.has((error as NodeJS.ErrnoException).code ?? '') ? notOurs(name) : error
   }
 }
+
+/** What the system says of a directory that was removed, or exchanged, since it was made. */
+const gone = new Set(['ENOENT', 'ENOTDIR', 'ELOOP'])
 
 function holdMade(disk: Disk, root: HeldDirectory, name: string): HeldDirectory {
   try {
     return holdChild(disk, root, name)
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP') throw notOurs(name)
-    throw error
+    throw gone.has((error as NodeJS.ErrnoException).code ?? '') ? notOurs(name) : error
   }
 }
 
@@ -107,8 +110,7 @@ export function findStaging(disk: Disk, root: HeldDirectory, { deployId, user, m
   try {
     held = holdChild(disk, root, stagingName(deployId))
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP') return null
+    if (gone.has((error as NodeJS.ErrnoException).code ?? '')) return null
     throw error
   }
   try {

@@ -158,7 +158,8 @@ export type Recovery =
 /** What the extraction itself still holds when it puts the target back: no name can lead it elsewhere. */
 export interface StillHeld {
   root: HeldDirectory
-  staging: Staging
+  /** Null: its making failed, so there may be one or none. */
+  staging: Staging | null
 }
 
 /**
@@ -167,28 +168,45 @@ export interface StillHeld {
  */
 export function recover(disk: Disk, file: JournalFile, held?: StillHeld): Recovery {
   const found = readJournal(file)
-  const recovery = found === null ? 'untouched' : held === undefined ? recoverLater(disk, found) : recoverIn(disk, held, found)
+  let recovery: Recovery = 'untouched'
+  if (found !== null) {
+    if (held === undefined) recovery = recoverLater(disk, found)
+    else if (held.staging === null) recovery = recoverFound(disk, held.root, found)
+    else recovery = recoverIn(disk, held, found)
+  }
   file.remove()
   return recovery
 }
 
 function recoverLater(disk: Disk, found: Found): Recovery {
   if (disk.lstatSync(found.target, { throwIfNoEntry: false }) === undefined) return 'lost'
-  const root = holdTarget(disk, found.target)
+  let root: HeldDirectory
   try {
-    const staging = findStaging(disk, root, found)
-    try {
-      return recoverIn(disk, { root, staging }, found)
-    } finally {
-      staging?.close()
-    }
+    root = holdTarget(disk, found.target)
+  } catch (error) {
+    if (error instanceof Refusal && error.code === 'target_is_a_file') return 'lost'
+    throw error
+  }
+  try {
+    return recoverFound(disk, root, found)
   } finally {
     root.close()
   }
 }
 
+function recoverFound(disk: Disk, root: HeldDirectory, found: Found): Recovery {
+  const staging = findStaging(disk, root, found)
+  try {
+    return recoverIn(disk, { root, staging }, found)
+  } finally {
+    staging?.close()
+  }
+}
+
 function recoverIn(
-  disk: Disk, { root, staging }: { root: HeldDirectory; staging: Staging | FoundStaging | null }, { deployId, state, lines }: Found
+  disk: Disk,
+  { root, staging }: { root: HeldDirectory; staging: Staging | FoundStaging | null },
+  { deployId, state, lines }: Found
 ): Recovery {
   if (state === 'ready') {
     if (staging === null) return 'lost'
@@ -242,7 +260,9 @@ function undoIn({ disk, staging, within }: UndoNeeds, lines: readonly JournalLin
     if (line.kind === 'n' || line.kind === 'd') {
       tree.push(line)
     } else if (line.kind === 'D') {
-      if (find(staged) === undefined) for (const each of [...tree, line]) within(each.path, place => removeNew(disk, place, each))
+      if (find(staged) === undefined) {
+        for (const each of [...tree, line]) within(each.path, place => removeNew(disk, place, each))
+      }
       tree = []
     } else if (line.kind === 'R') {
       const aside = `${staging}/aside/${line.aside}`
@@ -252,7 +272,8 @@ function undoIn({ disk, staging, within }: UndoNeeds, lines: readonly JournalLin
       })
     } else if (line.kind === 'T') {
       const { fromMs, toMs } = line
-      within(line.path, place => void changeTime(disk, place, fromMs, ({ mtimeMs }) => Math.abs(mtimeMs - toMs) < sameTimeMs))
+      const hasGotIt = ({ mtimeMs }: Stats): boolean => Math.abs(mtimeMs - toMs) < sameTimeMs
+      within(line.path, place => void changeTime(disk, place, fromMs, hasGotIt))
     } else if (find(staged) === undefined) {
       within(line.path, place => {
         // A directory is not what was put there.

@@ -1,11 +1,11 @@
 import { createWriteStream, type WriteStream } from 'node:fs'
-import { realpath, stat } from 'node:fs/promises'
 import { finished } from 'node:stream/promises'
 import { createIgnore } from '../archive/ignore.js'
 import type { ZipSource } from '../archive/source.js'
 import { walkTree } from '../archive/walk.js'
 import { writeZip } from '../archive/write.js'
 import { Refusal } from '../base/refusal.js'
+import { holdTargetAsync } from '../target/reach.js'
 
 export interface PackTargetOptions {
   /** A project's deployPath. */
@@ -29,14 +29,15 @@ export interface PackedTarget {
  */
 export async function packTarget({ target, path, ignore, ignoreBuiltin, signal }: PackTargetOptions): Promise<PackedTarget> {
   const nothing = (why: string): PackedTarget => ({ bytes: 0, note: `no archive is kept, and ${why}` })
-  const root = await realpath(target).catch(() => null)
-  if (root === null || !(await stat(root)).isDirectory()) return nothing('its target is not there')
+  const root = await realOf(target)
+  if (root === null) return nothing('its target is not there')
+  if (root instanceof Refusal) return nothing(`its target was left out: ${root.message}`)
   const rules = createIgnore({ builtin: ignoreBuiltin, project: [], cli: ignore })
   const sources: ZipSource[] = []
   const notes: string[] = []
   try {
     const warn = (sentence: string): void => void notes.push(sentence)
-    await walkTree('', { root, ignore: rules, globs: null, except: [], warn, signal }, source => sources.push(source))
+    await walkTree('', { root, ignore: rules, globs: null, except: [], warn, mayBeExchanged: true, signal }, source => sources.push(source))
     if (sources.length === 0) return nothing('its target is empty')
     const zipBytes = await writeInto(createWriteStream(path, { flags: 'wx', mode: 0o600 }), sources, signal)
     return { bytes: zipBytes, note: notes.length === 0 ? null : notes.join('; ') }
@@ -44,6 +45,18 @@ export async function packTarget({ target, path, ignore, ignoreBuiltin, signal }
     signal?.throwIfAborted()
     if (error instanceof Refusal) return nothing(`its target was left out: ${error.message}`)
     throw error
+  }
+}
+
+/** The real path of a target; null: it is not there, or no directory. */
+async function realOf(target: string): Promise<string | Refusal | null> {
+  try {
+    const held = await holdTargetAsync(target)
+    held.close()
+    return held.real
+  } catch (error) {
+    if (error instanceof Refusal && error.code !== 'target_is_a_file') return error
+    return null
   }
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { zipOf } from '../support/zip.js'
 import { createDeny } from '../../lib/logs/deny.js'
-import { createOpenLog } from '../../lib/logs/open.js'
+import { createOpenLog, openAgain } from '../../lib/logs/open.js'
 
 t.test('the file that is really opened is what the deny list decides on', async t => {
   const directory = t.testdir({ home: { 'config.json': '{}' }, 'app.log': 'x\n', sub: {} })
@@ -68,4 +68,26 @@ t.test('the file that is really opened is what the deny list decides on', async 
     await turning
     unlinkSync(turned)
   })
+})
+
+t.test('opened once more, it is the same file, or none', async t => {
+  const directory = t.testdir({ 'app.log': 'x\n', 'other.log': 'y\n' })
+  const openLog = createOpenLog({ deny: createDeny([]), secrets: [] })
+  const path = join(directory, 'app.log')
+  const log = await openLog(path)
+  t.teardown(() => log.handle.close())
+  const again = await openAgain(log)
+  t.equal((await again.readFile()).toString(), 'x\n')
+  await again.close()
+  renameSync(path, join(directory, 'rotated.log'))
+  await t.rejects(openAgain(log), { code: 'ENOENT' })
+  renameSync(join(directory, 'other.log'), path)
+  await t.rejects(openAgain(log), { code: 'ENOENT' }, 'another file')
+  unlinkSync(path)
+  symlinkSync('rotated.log', path)
+  await t.rejects(openAgain(log), 'a link')
+  unlinkSync(path)
+  if (process.platform === 'win32') return
+  execFileSync('mkfifo', [path])
+  await t.rejects(openAgain(log), { code: 'ENOENT' }, 'a pipe, without waiting for its writer')
 })

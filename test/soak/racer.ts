@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { inflateRawSync } from 'node:zlib'
+import { Refusal } from '../../lib/base/refusal.js'
 import { extractArchive, recoverTargets } from '../../lib/deploy/extract.js'
 import { createExecutors } from '../../lib/deploy/executors.js'
 import { measureTree } from '../../lib/system/tree-size.js'
@@ -154,7 +155,8 @@ async function race(stage: Stage, random: Random, counts: Counts): Promise<strin
       await work()
       count(`${what}: done`)
     } catch (error) {
-      count(`${what}: ${(error as { code?: string }).code ?? (error as Error).message.slice(0, 60)}`)
+      // Where files are meant in the message, only what is said of them counts.
+      count(`${what}: ${error instanceof Refusal ? error.code : String(error).replace(/["'/][^ ]*/g, '…')}`)
     } finally {
       clearTimeout(watch)
     }

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { linkSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { linkSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { measureTree } from '../../lib/system/tree-size.js'
 
@@ -19,4 +20,13 @@ t.test('bytes below a directory', async t => {
   t.equal(await measureTree(directory, { ...limits, deadlineMs: 0 }), null, 'too late')
   t.equal(await measureTree(join(directory, 'missing'), limits), null)
   t.equal(await measureTree(join(directory, 'a'), limits), null, 'a file is no directory')
+})
+
+t.test('a pipe blocks nothing, a very deep tree is not counted', async t => {
+  const directory = t.testdir({ a: 'xyz' })
+  if (process.platform !== 'win32') execFileSync('mkfifo', [join(directory, 'pipe')])
+  t.equal(await measureTree(directory, limits), 3)
+  if (process.platform !== 'win32') t.equal(await measureTree(join(directory, 'pipe'), limits), null)
+  mkdirSync(join(directory, 'd/'.repeat(120)), { recursive: true })
+  t.equal(await measureTree(directory, { ...limits, maxEntries: 1000 }), null)
 })

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, readdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { disk as realDisk, type Disk } from '../../lib/target/disk.js'
@@ -6,13 +7,16 @@ import { extractionStage, refusalOf } from '../support/extraction.js'
 import { makeZip } from '../support/make-zip.js'
 import { snapshot } from '../support/tree.js'
 
-/** A disk that lets something happen to the target right before the undo journal gets its list. */
-function meddling(meddle: () => void): Disk {
+/**
+ * A disk that lets something happen to the target right before the n-th writing of the undo journal: the second says
+ * that staging was made, the third has its list.
+ */
+function meddling(meddle: () => void, n = 3): Disk {
   let opened = 0
   return {
     ...realDisk,
     openSync: ((path: string, ...rest: [string, number]) => {
-      if (path.endsWith('.undo') && ++opened === 3) meddle()
+      if (path.endsWith('.undo') && ++opened === n) meddle()
       return realDisk.openSync(path, ...rest)
     }) as Disk['openSync']
   }
@@ -63,4 +67,26 @@ t.test('where hard links are not possible, files are put aside by renaming', asy
   t.strictSame(snapshot(stage.target), before)
   await stage.run({ disk: { ...realDisk, linkSync } })
   t.strictSame(['a', 'b', 'c'].map(name => readFileSync(join(stage.target, name), 'utf8')), ['new', 'new', 'new'])
+})
+
+t.test('what took a file\'s place before it was compared is not read, and nothing waits for it', async t => {
+  const cases: Array<[what: string, plant: (place: string) => void]> = [
+    ['a link to a secret', place => symlinkSync('../../outside/old', place)],
+    ['a device', place => symlinkSync('/dev/zero', place)],
+    ['a directory', place => mkdirSync(place)],
+    ...(process.platform === 'win32' ? [] : [['a pipe', place => void execFileSync('mkfifo', [place])] as (typeof cases)[number]])
+  ]
+  for (const [what, plant] of cases) {
+    const directory = t.testdir({ outside: { old: 'deployed' }, target: { app: { old: 'old' } } })
+    const stage = extractionStage(directory)
+    stage.put(makeZip([{ name: 'app/old', data: 'deployed' }]))
+    const place = join(stage.target, 'app/old')
+    const disk = meddling(() => {
+      unlinkSync(place)
+      plant(place)
+    }, 2)
+    t.equal((await refusalOf(stage.run({ disk }))).code, 'target_changed', what)
+    t.strictSame(readdirSync(stage.target), ['app'])
+    t.strictSame(readdirSync(stage.deployments), [])
+  }
 })

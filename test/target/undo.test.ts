@@ -1,5 +1,7 @@
 import t from 'tap'
-import { appendFileSync, mkdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync, chmodSync, mkdirSync, readFileSync, renameSync, statSync, symlinkSync, utimesSync, writeFileSync
+} from 'node:fs'
 import { join } from 'node:path'
 import { disk } from '../../lib/target/disk.js'
 import { journalAt } from '../../lib/target/journal-file.js'
@@ -83,4 +85,48 @@ t.test('a journal that is done, torn at every byte, or without its staging direc
 t.test('journals are found by their name', async t => {
   const directory = t.testdir({ 'dep_a.undo': '', 'dep_a.zip': '', 'dep_b.manifest': '' })
   t.strictSame(listJournals(directory), [{ deployId: 'dep_a', path: join(directory, 'dep_a.undo') }])
+})
+
+t.test('a staging directory that is not the journal\'s is not touched, and nothing is put back from it', async t => {
+  const plants: Array<[what: string, plant: (staging: string, directory: string) => void]> = [
+    ['a link', (staging, directory) => {
+      renameSync(staging, `${staging}-away`)
+      symlinkSync(join(directory, 'outside'), staging)
+    }],
+    ['one without the mark', staging => {
+      renameSync(staging, `${staging}-away`)
+      mkdirSync(join(staging, 'aside'), { recursive: true, mode: 0o700 })
+      writeFileSync(join(staging, 'aside/0'), 'planted')
+    }],
+    ['one that others may enter', staging => chmodSync(staging, 0o755)]
+  ]
+  for (const [what, plant] of plants) {
+    const directory = t.testdir({ outside: { aside: { 0: 'outside' }, files: { late: 'outside' } } })
+    const { target, journal } = interrupted(directory)
+    const staging = join(target, '.svc-staging-dep_x')
+    mkdirSync(join(staging, 'a-mark'))
+    writeFileSync(journal, readFileSync(journal, 'utf8').replace('\nD ', '\nstaging a-mark\nD '))
+    plant(staging, directory)
+    const before = snapshot(target)
+    t.equal(recover(journal), 'lost', what)
+    t.strictSame(snapshot(target), before, what)
+    t.strictSame(snapshot(join(directory, 'outside')), ['aside/ 755', 'aside/0 644 outside', 'files/ 755', 'files/late 644 outside'])
+  }
+  const { target, journal } = interrupted(t.testdir())
+  mkdirSync(join(target, '.svc-staging-dep_x/a-mark'))
+  writeFileSync(journal, readFileSync(journal, 'utf8').replace('\nD ', '\nstaging a-mark\nD '))
+  t.equal(recover(journal), 'put back', 'with the mark it is known')
+  t.notOk(snapshot(target).some(line => line.startsWith('.svc-staging')))
+})
+
+t.test('links in the place of directories are not followed when a target is put back', async t => {
+  const directory = t.testdir({ outside: { old: 'outside', a: 'outside', b: 'outside', deep: { b: 'outside' } } })
+  const { target, journal } = interrupted(directory)
+  for (const name of ['app', 'fresh']) {
+    renameSync(join(target, name), join(target, `${name}-away`))
+    symlinkSync('../outside', join(target, name))
+  }
+  const before = snapshot(join(directory, 'outside'))
+  t.equal(recover(journal), 'put back')
+  t.strictSame(snapshot(join(directory, 'outside')), before)
 })
