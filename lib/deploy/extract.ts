@@ -53,7 +53,7 @@ export async function extractArchive(threads: Executor, options: ExtractOptions)
   const outcome = await threads.run({ kind: 'extract', extraction }, signal)
   if (outcome.kind === 'extracted') return outcome.extracted
   const journalPath = join(home.deployments, `${deployId}.undo`)
-  if (outcome.kind === 'died' && existsSync(journalPath)) await putBack(threads, journalPath, AbortSignal.timeout(putBackMs))
+  if (outcome.kind === 'died' && existsSync(journalPath)) await putBack(threads, journalPath, putBackSignal())
   if (signal.aborted) throw signal.reason
   if (outcome.kind === 'failed') throw explain(unpackError(outcome.error))
   throw new Error('The thread that extracted the archive died')
@@ -61,12 +61,19 @@ export async function extractArchive(threads: Executor, options: ExtractOptions)
 
 /** After this long, putting back is left to the next deployment or start. */
 const putBackMs = 30_000
+const notPutBack = 'The target is not put back yet: its file system does not answer. The next deployment, or start, tries again'
+
+function putBackSignal(): AbortSignal {
+  const controller = new AbortController()
+  setTimeout(() => controller.abort(new Error(notPutBack)), putBackMs).unref()
+  return controller.signal
+}
 
 async function putBack(threads: Executor, journalPath: string, signal: AbortSignal): Promise<Recovery> {
   const outcome = await threads.run({ kind: 'recover', journalPath }, signal)
   if (outcome.kind === 'recovered') return outcome.recovery
   if (outcome.kind === 'failed') throw unpackError(outcome.error)
-  throw new Error('The target is not put back yet: its file system does not answer. The next deployment, or start, tries again')
+  throw new Error(notPutBack)
 }
 
 /** An earlier extraction into the same target that could not be put back at the time must be first. */
@@ -79,7 +86,7 @@ async function finishEarlier(threads: Executor, { home, target, signal }: Extrac
     if (threads.isStuck(deployId)) {
       throw new Refusal('unavailable', 'target_stuck',
         `Nothing was changed: an earlier extraction (${deployId}) still waits for the file system of the target. ` +
-        'Check the file system; if it is back, restart svc')
+        'Check the file system, and try again when it answers')
     }
     await putBack(threads, path, signal)
     signal.throwIfAborted()
@@ -120,7 +127,7 @@ export async function recoverTargets(
   const ids: string[] = []
   for (const { deployId, path } of listJournals(home.deployments)) {
     try {
-      const recovery = await putBack(threads, path, AbortSignal.timeout(putBackMs))
+      const recovery = await putBack(threads, path, putBackSignal())
       if (recovery === 'put back') ids.push(deployId)
       if (recovery === 'lost') onLost(deployId)
     } catch (error) {
