@@ -190,7 +190,9 @@ export function createExtractThreads(
       }
       if (signal.aborted) return reject(signal.reason)
       signal.addEventListener('abort', onAbort, { once: true })
-      queue.push(waiting)
+      // What is to be put back is waited for, by a cancel or the next deployment.
+      if (job.kind === 'recover') queue.unshift(waiting)
+      else queue.push(waiting)
       dispatch()
     }),
     isStuck: deployId => [...stuck.values()].some(job => deployIdOf(job.journalPath) === deployId),

@@ -57,7 +57,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
   const executor = executors.as(rights)
   const outcome = await executor.run({ kind: 'extract', extraction, archivePath, journalPath, manifestPath }, signal)
   if (outcome.kind === 'extracted') return outcome.extracted
-  if (outcome.kind === 'died' && existsSync(journalPath)) await putBack(executor, journalPath, AbortSignal.timeout(putBackMs))
+  if (outcome.kind === 'died' && existsSync(journalPath)) await putBack(executor, journalPath, putBackSignal())
   if (signal.aborted) throw signal.reason
   if (outcome.kind === 'failed') throw explain(unpackError(outcome.error), rights)
   throw new Error('The thread that extracted the archive died')
@@ -65,12 +65,19 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
 
 /** After this long, putting back is left to the next deployment or start. */
 const putBackMs = 30_000
+const notPutBack = 'The target is not put back yet: its file system does not answer. The next deployment, or start, tries again'
+
+function putBackSignal(): AbortSignal {
+  const controller = new AbortController()
+  setTimeout(() => controller.abort(new Error(notPutBack)), putBackMs).unref()
+  return controller.signal
+}
 
 async function putBack(executor: Executor, journalPath: string, signal: AbortSignal): Promise<Recovery> {
   const outcome = await executor.run({ kind: 'recover', journalPath }, signal)
   if (outcome.kind === 'recovered') return outcome.recovery
   if (outcome.kind === 'failed') throw unpackError(outcome.error)
-  throw new Error('The target is not put back yet: its file system does not answer. The next deployment, or start, tries again')
+  throw new Error(notPutBack)
 }
 
 /** An earlier extraction into the same target that could not be put back at the time must be first. */
@@ -85,7 +92,7 @@ async function finishEarlier(executors: Executors, { home, target, signal }: Ext
     if (executor.isStuck(deployId)) {
       throw new Refusal('unavailable', 'target_stuck',
         `Nothing was changed: an earlier extraction (${deployId}) still waits for the file system of the target. ` +
-        'Check the file system; if it is back, restart svc')
+        'Check the file system, and try again when it answers')
     }
     await putBack(executor, path, signal)
     signal.throwIfAborted()
@@ -129,7 +136,7 @@ export async function recoverTargets(
   for (const { deployId, path } of listJournals(home.deployments)) {
     try {
       const executor = await executors.ofJournal(describeJournal(path)?.helper ?? null)
-      const recovery = await putBack(executor, path, AbortSignal.timeout(putBackMs))
+      const recovery = await putBack(executor, path, putBackSignal())
       if (recovery === 'put back') ids.push(deployId)
       if (recovery === 'lost') onLost(deployId)
     } catch (error) {

@@ -88,14 +88,6 @@ export function statHeld(disk: Disk, { fd, path }: HeldDirectory): Stats {
   return fd === null ? disk.lstatSync(path) : disk.fstatSync(fd)
 }
 
-/** Removes the file, link or tree `name` of a held directory, following no link; a missing one is fine. */
-export function removeBelow(disk: Disk, parent: HeldDirectory, name: string): void {
-  const stats = disk.lstatSync(`${parent.path}/${name}`, { throwIfNoEntry: false })
-  if (stats === undefined) return
-  if (stats.isDirectory()) removeDirectory(disk, parent, name)
-  else disk.unlinkSync(`${parent.path}/${name}`)
-}
-
 function removeDirectory(disk: Disk, parent: HeldDirectory, name: string): void {
   const held = holdChild(disk, parent, name)
   try {

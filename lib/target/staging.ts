@@ -30,7 +30,7 @@ export interface Staging extends HeldDirectory {
   readonly mark: string
 }
 
-/** One of an earlier extraction; without a mark if it has been emptied, or if its journal has none. */
+/** One of an earlier extraction; the mark is null if its journal does not name one. */
 export interface FoundStaging extends HeldDirectory {
   readonly mark: string | null
   /** Nothing is in it: its removal was cut short. */

@@ -7,11 +7,12 @@ import { createExecutors } from '../../lib/deploy/executors.js'
 const [archivePath, target, deployments, deployId] = process.argv.slice(2) as [string, string, string, string]
 process.on('SIGTERM', () => process.stdout.write('a listener for signals\n'))
 const controller = new AbortController()
-// The next call after the file is staged is the one that does not return.
-const poll = setInterval(() => {
-  if (!existsSync(join(target, `.svc-staging-${deployId}/files/f0`))) return
-  clearInterval(poll)
-  setTimeout(() => controller.abort(new Error('cancelled')), 500)
+const staged = join(target, `.svc-staging-${deployId}`, 'files/f0')
+const looking = setInterval(() => {
+  // Its only file is staged, so nothing asks for the abort before the list of files is opened, which is a pipe.
+  if (!existsSync(staged)) return
+  clearInterval(looking)
+  controller.abort(new Error('cancelled'))
 }, 10)
 const limits = { maxEntries: 200_000, maxExtractedBytes: 1e9 }
 const threads = createExecutors({ graceMs: 100 })
