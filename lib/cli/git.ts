@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { oneLine } from '../base/one-line.js'
 import { maxMessageLength } from '../model/deployment.js'
+import { inheritedEnvironment } from '../proc/environment.js'
 
 const limitMs = 3000
 
@@ -10,7 +11,7 @@ export async function commitSubject(
   env: Readonly<Record<string, string | undefined>>
 ): Promise<string | undefined> {
   return await new Promise(resolve => {
-    const options = { cwd: directory, env: { ...env }, timeout: limitMs }
+    const options = { cwd: directory, env: inheritedEnvironment(env), timeout: limitMs }
     execFile('git', ['log', '-1', '--no-show-signature', '--format=%s'], options, (error, stdout) => {
       resolve(error === null ? cutToCharacters(oneLine(stdout.trim()), maxMessageLength) || undefined : undefined)
     })

@@ -31,11 +31,12 @@ export async function createReadiness(readyFile: string | undefined, { env, cwd,
   if (readyFile !== undefined) await prepare(readyFile)
 
   async function notify(...words: string[]): Promise<void> {
-    if (!env['NOTIFY_SOCKET']) return
-    const { runProcess } = await import('../proc/run.js')
+    const { NOTIFY_SOCKET } = env
+    if (!NOTIFY_SOCKET) return
+    const [{ runProcess }, { inheritedEnvironment }] = await Promise.all([import('../proc/run.js'), import('../proc/environment.js')])
     const said: string[] = []
     const command = ['systemd-notify', ...words]
-    const ended = await runProcess({ command, cwd, env, timeoutMs: notifyLimitMs, onLine: line => void said.push(line) })
+    const ended = await runProcess({ command, cwd, env: { ...inheritedEnvironment(env), NOTIFY_SOCKET }, timeoutMs: notifyLimitMs, onLine: line => void said.push(line) })
     if (ended.exitCode === 0) return
     const why = ended.error ?? (said.join(' ') || `it ended with ${ended.signal ?? ended.exitCode}`)
     output.warn(`systemd was not told "${words[0]}": systemd-notify failed: ${why}. Use Type=exec, or --ready-file, where there is none`)

@@ -7,9 +7,10 @@ import { systemClock } from '../base/clock.js'
 import { randomIds } from '../base/ids.js'
 import { Refusal } from '../base/refusal.js'
 import { readDotenv } from '../config/dotenv.js'
-import { ensureHome, locateHome } from '../config/home.js'
+import { ensureHome, locateHome, writeConfig } from '../config/home.js'
 import type { Home } from '../config/home.js'
 import { replaceFile } from '../config/replace-file.js'
+import { serverEnvironment } from '../proc/environment.js'
 import { runProcess } from '../proc/run.js'
 import type { Ended } from '../proc/run.js'
 import { createPm2 } from '../system/pm2.js'
@@ -42,6 +43,7 @@ export async function startSupervised(words: readonly string[], context: Context
   const override = values.ADMIN_TOKEN || env['ADMIN_TOKEN'] || undefined
   const token = (await openAdminToken({ home, ids: randomIds, override })).current()
   const files = await writeEcosystem(home, words, cwd)
+  await keepForServer(home, env['ADMIN_TOKEN'])
   if (await isThere(context)) await run(pm2, ['delete', processName], context)
   const logSizes = { out: await sizeOf(files.out), error: await sizeOf(files.error) }
   await run(pm2, ['start', files.ecosystem], context)
@@ -75,6 +77,14 @@ async function locatePm2({ env }: Context): Promise<string> {
   const found = await findPm2(env)
   if (found !== null) return found
   throw new Refusal('unsupported', 'no_pm2', 'pm2 was not found on PATH, nor where npm puts programs: install it with "npm install -g pm2"')
+}
+
+/** Where the supervised server finds it: pm2 prints the environment of what it runs, and writes it down. */
+async function keepForServer(home: Home, token: string | undefined): Promise<void> {
+  await writeConfig(home, config => {
+    if (token) config.supervisedToken = token
+    else delete config.supervisedToken
+  })
 }
 
 interface SupervisionFiles {
@@ -129,8 +139,8 @@ async function run(pm2: string, words: readonly string[], { env, cwd }: Context)
   const ended: Ended = await runProcess({
     command: pm2Command(pm2, words),
     cwd,
-    // The whole of it: what the server is configured by must reach it.
-    env: { ...env, ...pm2Environment(env) },
+    // What configures the server must reach it. No token: pm2 prints what it was started with, and writes it down.
+    env: { ...serverEnvironment(env), ...pm2Environment(env) },
     timeoutMs: commandLimitMs,
     onLine: line => void lines.push(line)
   })

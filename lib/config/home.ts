@@ -28,6 +28,8 @@ export interface Home {
 /** `config.json`: the keys that are known. Others are kept as they are. */
 export interface GlobalConfig {
   adminToken?: string
+  /** The ADMIN_TOKEN that `serve --pm2` was started with: pm2 itself gets no token. */
+  supervisedToken?: string
   serverUrl?: string
   /** The admin token for operations commands (§4.13). */
   token?: string
@@ -160,6 +162,7 @@ const isTextMap = (value: unknown): boolean =>
 
 const configRules: Record<string, { is: string; holds(value: unknown): boolean }> = {
   adminToken: { is: 'a text', holds: isText },
+  supervisedToken: { is: 'a text', holds: isText },
   serverUrl: { is: 'a text', holds: isText },
   token: { is: 'a text', holds: isText },
   projectToken: { is: 'an object of texts', holds: isTextMap },

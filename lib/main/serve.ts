@@ -204,11 +204,13 @@ function createStop(running: {
 }
 
 /** ADMIN_TOKEN, and where it was found. */
-async function readOverride({ cwd, environment }: ServeOptions): Promise<{ token: string; from: string } | undefined> {
+async function readOverride({ home, cwd, environment }: ServeOptions): Promise<{ token: string; from: string } | undefined> {
   const { path, values } = await readDotenv(cwd)
   if (values.ADMIN_TOKEN) return { token: values.ADMIN_TOKEN, from: path }
   const token = environment['ADMIN_TOKEN']
-  return token ? { token, from: 'ADMIN_TOKEN' } : undefined
+  if (token) return { token, from: 'ADMIN_TOKEN' }
+  const { supervisedToken } = environment['SVC_SUPERVISED'] ? await readConfig(home) : {}
+  return supervisedToken ? { token: supervisedToken, from: home.configFile } : undefined
 }
 
 /** `.env.local` may have another one since; a change of config.json counts at once, and is told here all the same. */

@@ -189,7 +189,7 @@ async function isOnlyZombies(group: number): Promise<boolean> {
 
 function stopTree(pid: number): void {
   const words = ['/pid', String(pid), '/t', '/f']
-  spawn('taskkill', words, { stdio: 'ignore', windowsHide: true }).on('error', () => {})
+  spawn('taskkill', words, { env: {}, stdio: 'ignore', windowsHide: true }).on('error', () => {})
 }
 
 /** Whether anybody of the group was there to be signalled. */

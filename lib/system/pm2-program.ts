@@ -2,6 +2,7 @@ import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
+import { inheritedEnvironment } from '../proc/environment.js'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -41,13 +42,12 @@ export function pm2Command(program: string, words: readonly string[]): string[] 
 }
 
 /**
- * What pm2 runs with: the server's environment without its secrets (its daemon, which it may start, keeps it), and a
- * PATH where its first line, `env node`, finds this Node.
+ * What pm2 runs with: what any program inherits (its daemon, which it may start, keeps it, and passes it on to all that
+ * it runs), and a PATH where its first line, `env node`, finds this Node.
  */
 export function pm2Environment(environment: Environment): Environment {
-  const kept = Object.entries(environment).filter(([name]) => !/^(SVC_.*|ADMIN_TOKEN|NODE_CHANNEL_.*)$/.test(name))
   const path = [environment['PATH'] ?? environment['Path'], dirname(process.execPath)].filter(Boolean).join(delimiter)
-  return { ...Object.fromEntries(kept), PATH: path, NO_COLOR: '1' }
+  return { ...inheritedEnvironment(environment), PATH: path, NO_COLOR: '1' }
 }
 
 async function isProgram(path: string): Promise<boolean> {

@@ -6,6 +6,7 @@
  * a push would be refused with, a server that does not answer. Warnings are what is merely not there yet.
  */
 import { stat } from 'node:fs/promises'
+import { oneLine } from '../base/one-line.js'
 import type { ProjectStatus } from '../model/project.js'
 import type { Check, Finding } from '../model/transfer.js'
 import type { Reader } from '../store/database.js'
@@ -142,15 +143,15 @@ function judgeServer({ server }: Found): Finding[] {
 }
 
 function ok(check: Check, message: string): Finding {
-  return { check, level: 'ok', id: null, message, next: null }
+  return { check, level: 'ok', id: null, message: oneLine(message), next: null }
 }
 
 function warning(check: Check, id: string | null, message: string, next: string): Finding {
-  return { check, level: 'warning', id, message, next }
+  return { check, level: 'warning', id, message: oneLine(message), next }
 }
 
 function error(check: Check, id: string | null, message: string, next: string): Finding {
-  return { check, level: 'error', id, message, next }
+  return { check, level: 'error', id, message: oneLine(message), next }
 }
 
 function countOf(count: number, noun: string): string {

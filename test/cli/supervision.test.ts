@@ -58,6 +58,20 @@ t.test('with the real pm2', { skip: pm2 === null && 'npm could not install pm2' 
     t.not(after[0]?.pid, before?.pid)
   })
 
+  t.test('an ADMIN_TOKEN of the environment counts, and pm2 does not know it', async t => {
+    const token = 'of-the-environment-0123456789'
+    const { code, stdout } = await svc(['serve', '--pm2', '--port', '0'], { cwd, env: { ...pm2.env, ADMIN_TOKEN: token, SVC_TOKEN: token } })
+    t.equal(code, 0)
+    const url = /listens on (http:\S+),/.exec(stdout)?.[1] as string
+    t.equal((await fetch(`${url}api/health/detail`, { headers: { authorization: `Bearer ${token}` } })).status, 200)
+    t.notMatch(pm2.run('jlist').stdout, token)
+    pm2.run('save')
+    t.notMatch(readFileSync(join(pm2.env.PM2_HOME, 'dump.pm2'), 'utf8'), token)
+    t.notMatch(readFileSync(join(files, 'ecosystem.config.cjs'), 'utf8'), token)
+    t.match(await run('serve', '--pm2', '--port', '0'), { code: 0 })
+    t.notMatch(readFileSync(join(cwd, '.svc/config.json'), 'utf8'), token, 'nor does svc keep it longer')
+  })
+
   t.test('a cluster is seen as one application', async t => {
     pm2.run('start', join(cwd, 'app.cjs'), '--name', 'shop', '-i', '2')
     const isOnline = async () => {

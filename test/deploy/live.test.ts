@@ -49,7 +49,8 @@ t.test('whoever follows gets every line once, early or late, fast or slow', asyn
 
 t.test('following resumes behind any line', async t => {
   const { output, run, follow } = await liveStage(t)
-  output.say('a\nb')
+  output.say('a')
+  output.say('b')
   await output.flush()
   const offset = (await output.flush(), 2 * 27)
   const rest = follow(offset)

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { inheritedEnvironment } from '../../lib/proc/environment.js'
+import { inheritedEnvironment, serverEnvironment } from '../../lib/proc/environment.js'
 
 t.test('all but the secrets of the server, and its own affairs', async t => {
   t.same(inheritedEnvironment({ PATH: '/bin', ADMIN_TOKEN: 'a', SVC_TOKEN: 'b', NODE_CHANNEL_FD: '3', MY_ADMIN_TOKEN: 'c', HOME: undefined }), {
@@ -8,6 +8,11 @@ t.test('all but the secrets of the server, and its own affairs', async t => {
 })
 
 t.test('what systemd tells the service is not for the daemons of scripts', async t => {
-  const told = { NOTIFY_SOCKET: '/run/systemd/notify', WATCHDOG_USEC: '1', LISTEN_FDS: '1', JOURNAL_STREAM: '8:1', INVOCATION_ID: 'x' }
-  t.same(inheritedEnvironment(told), { INVOCATION_ID: 'x' })
+  const told = { NOTIFY_SOCKET: '/run/systemd/notify', WATCHDOG_USEC: '1', LISTEN_FDS: '1', JOURNAL_STREAM: '8:1', INVOCATION_ID: 'x', CREDENTIALS_DIRECTORY: '/c', STATE_DIRECTORY: '/s' }
+  t.same(inheritedEnvironment(told), {})
+})
+
+t.test('another server of svc is configured alike, and gets no token', async t => {
+  const given = { PATH: '/bin', SVC_HOME: '/h', SVC_PUBLIC_URL: 'https://x', SVC_TOKEN: 'a', SVC_DEPLOY_TOKEN: 'b', ADMIN_TOKEN: 'c', NOTIFY_SOCKET: '/n' }
+  t.same(serverEnvironment(given), { PATH: '/bin', SVC_HOME: '/h', SVC_PUBLIC_URL: 'https://x' })
 })

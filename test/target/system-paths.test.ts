@@ -1,5 +1,5 @@
 import t from 'tap'
-import { realpathSync, symlinkSync } from 'node:fs'
+import { readFileSync, realpathSync, symlinkSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -49,4 +49,11 @@ t.test('the operator may open them; what is never a target stays closed', async 
   for (const path of ['/', '/etc', '/proc/1', '/sys/x', '/dev/x', home, join(home, 'x'), `${home}.before-2026-01-01T00-00-00/x`]) {
     t.throws(() => checkDeployPath(path, rules), path)
   }
+})
+
+t.test('what docs/security.md lists is closed', async t => {
+  const [, section = ''] = /## Places of the system\n([^]*?)\n`svc serve/.exec(readFileSync(join(top, 'docs/security.md'), 'utf8')) ?? []
+  const paths = [...section.matchAll(/`(\/[\w./*-]+)`/g)].map(([, path = '']) => path.replace('*', '64')).filter(path => !/^\/(S|L)/.test(path))
+  t.ok(paths.length > 20)
+  for (const path of paths) t.throws(() => checkDeployPath(path, { home }), { code: 'invalid_field' }, path)
 })

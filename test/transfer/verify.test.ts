@@ -55,3 +55,9 @@ t.test('a database is looked at as it is, whatever it lacks', async t => {
   const bare = { get: store.get, all: <T>(): T[] => [{ name: 'settings' }] as T[] }
   t.strictSame(inspectDatabase(bare).missingTables, ['projects', 'deployments', 'categories', 'tags'])
 })
+
+t.test('a name with line ends in it forges no finding', async t => {
+  const findings = judge({ ...good, ...database({ projects: [{ ...project, name: 'A\n✓ all is well\u202e' }] }) })
+  t.ok(findings.some(({ message }) => message.includes('A\\n✓ all is well\\u202e')))
+  for (const { message } of findings) t.notMatch(message, /[\n\u202e]/)
+})

@@ -2,7 +2,7 @@ import { locateHome, readConfig, type GlobalConfig } from '../../config/home.js'
 import { maskToken } from '../../config/precedence.js'
 import { defineCommand, exitCodes } from '../command.js'
 
-const secretKeys = ['adminToken', 'token']
+const secretKeys = ['adminToken', 'supervisedToken', 'token']
 
 export const command = defineCommand({
   operands: {},

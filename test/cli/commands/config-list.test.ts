@@ -7,6 +7,7 @@ t.test('config:list prints the global configuration with its tokens masked', asy
       'config.json': JSON.stringify({
         serverUrl: 'https://deploy.test',
         adminToken: 'admin-token-in-full-1',
+        supervisedToken: 'admin-token-in-full-4',
         token: 'admin-token-in-full-2',
         projectToken: { 'proj_1:staging': 'deploy-token-in-full-3' }
       })
@@ -21,6 +22,7 @@ t.test('config:list prints the global configuration with its tokens masked', asy
   t.strictSame(JSON.parse((await svc(['config:list', '--json'], { cwd })).stdout), {
     serverUrl: 'https://deploy.test',
     adminToken: '****ll-1',
+    supervisedToken: '****ll-4',
     token: '****ll-2',
     projectToken: { 'proj_1:staging': '****ll-3' }
   })

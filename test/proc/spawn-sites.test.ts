@@ -1,0 +1,143 @@
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { commitSubject } from '../../lib/cli/git.js'
+import { standIn } from '../support/stand-in.js'
+import { startServer } from '../support/server.js'
+import { svc } from '../support/svc.js'
+import { noPty, openTerminal } from '../support/web-terminal.js'
+import { zipOf } from '../support/zip.js'
+
+/*
+ * Every place that starts a program. None hands it a token, in its environment or among its words (a list of processes
+ * shows those to everybody), nor what systemd tells svc about svc. A new place has to be written down here, and tried.
+ */
+const sites: Record<string, string> = {
+  'cli/git.ts': 'execFile: git, tried below',
+  'cli/readiness.ts': 'runProcess: systemd-notify, tried below',
+  'cli/runtime.ts': 'spawn: svc itself by another runtime; it is configured by its environment. Its words are tried below',
+  'cli/supervision.ts': 'runProcess: pm2, which starts svc, tried below',
+  'deploy/script-run.ts': 'runProcess: scripts of deployments, tried below',
+  'proc/run.ts': 'spawn: what the others ask for; taskkill (Windows) without an environment',
+  'proc/pty.ts': 'node-pty: what terminal/sessions.ts asks for',
+  'system/memory.ts': 'runProcess: vm_stat (macOS) with LC_ALL alone',
+  'system/pm2.ts': 'runProcess: pm2 jlist, tried below',
+  'terminal/sessions.ts': 'node-pty: the shell, tried below'
+}
+
+t.test('every place that starts a program is written down', async t => {
+  const top = fileURLToPath(new URL('../../../lib/', import.meta.url))
+  const starts = /\b(spawn|spawnSync|exec|execSync|execFile|execFileSync|fork|runProcess)\((?!.*\): )|\bmodule\.spawn\(/
+  const found = readdirSync(top, { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith('.ts')).filter(path => {
+    const code = readFileSync(join(top, path), 'utf8').split('\n').filter(line => !/^\s*(\*|\/\*|\/\/)/.test(line) && !/\.exec\(/.test(line))
+    return code.some(line => starts.test(line))
+  })
+  t.strictSame(found.sort(), Object.keys(sites).sort())
+  t.match(readFileSync(join(top, 'proc/run.ts'), 'utf8'), /spawn\('taskkill', words, \{ env: \{\}/)
+  t.match(readFileSync(join(top, 'system/memory.ts'), 'utf8'), /env: \{ LC_ALL: 'C' \}/)
+})
+
+const secrets: Record<string, string> = {
+  ADMIN_TOKEN: 'hunter2-admin-token-0123456789', SVC_TOKEN: 'hunter2-svc', SVC_DEPLOY_TOKEN: 'hunter2-deploy', SVC_NEW_ADMIN_TOKEN: 'hunter2-new'
+}
+const ofSystemd: Record<string, string> = {
+  NOTIFY_SOCKET: '/nowhere/notify', WATCHDOG_USEC: '1000000', WATCHDOG_PID: '1', LISTEN_FDS: '1', LISTEN_PID: '1', LISTEN_FDNAMES: 'x',
+  INVOCATION_ID: 'ofsystemd', JOURNAL_STREAM: '8:1', CREDENTIALS_DIRECTORY: '/run/credentials/svc', ENCRYPTED_CREDENTIALS_DIRECTORY: '/x',
+  MAINPID: '1', MANAGERPID: '1', SYSTEMD_EXEC_PID: '1', MEMORY_PRESSURE_WATCH: '/x', MEMORY_PRESSURE_WRITE: 'x',
+  STATE_DIRECTORY: '/var/lib/svc', RUNTIME_DIRECTORY: '/run/svc'
+}
+
+/** A directory that a started program writes its environment and its words into. */
+function places(t: { teardown(work: () => unknown): void }) {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-spawn-'))
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }))
+  /** A shell script that does; `rest` runs then. */
+  const dump = (name: string, rest = ':'): string =>
+    `env -0 > "${directory}/${name}.env.part"; tr '\\0' ' ' < /proc/$$/cmdline > "${directory}/${name}.words"
+mv "${directory}/${name}.env.part" "${directory}/${name}.env"
+${rest}`
+  async function seen(name: string): Promise<{ names: string[]; text: string }> {
+    while (!existsSync(join(directory, `${name}.env`))) await sleep(20)
+    const entries = readFileSync(join(directory, `${name}.env`), 'utf8').split('\0').filter(Boolean)
+    const words = readFileSync(join(directory, `${name}.words`), 'utf8')
+    return { names: entries.map(entry => entry.slice(0, entry.indexOf('='))), text: [...entries, words].join('\n') }
+  }
+  return { dump, seen }
+}
+
+const skip = !existsSync('/proc/self/cmdline') && 'there is no /proc'
+
+t.test('a script, a shell and pm2 jlist get no token, nor what systemd tells svc', { skip }, async t => {
+  const { dump, seen } = places(t)
+  const pm2 = standIn(t, 'pm2', dump('jlist', 'echo "[]"'))
+  const PATH = `${pm2}:${process.env['PATH']}`
+  const stage = await startServer(t, { environment: { ...ofSystemd, ...secrets, PATH, INHERITED: 'yes', SHELL: '/bin/sh' } })
+  const project = await stage.createProject('shop', { preDeployScript: dump('pre'), postDeployScript: dump('post'), postDeployAsync: true })
+  const zip = { filename: 'a.zip', bytes: await zipOf({ a: 'a' }) }
+  await stage.as(project.token).upload([['projectId', project.id], ['file', zip]])
+  await stage.client.get('/api/pm2/apps')
+  const names = ['pre', 'post', 'jlist']
+  if (noPty) t.comment(`the shell is skipped: ${noPty}`)
+  else {
+    const terminal = await openTerminal(stage)
+    terminal.type(`${dump('shell', 'echo d"one"').replaceAll('\n', '; ')}\n`)
+    await seen('shell')
+    names.push('shell')
+  }
+  for (const name of names) {
+    const { names, text } = await seen(name)
+    t.notMatch(text, /hunter2/, `${name}: no token`)
+    t.strictSame(names.filter(variable => variable in ofSystemd), [], `${name}: nothing of systemd`)
+    t.ok(names.includes('INHERITED'), `${name}: all else`)
+    t.strictSame(names.filter(variable => /TOKEN/.test(variable)), [], name)
+  }
+})
+
+t.test('git gets no token', { skip }, async t => {
+  const { dump, seen } = places(t)
+  const git = standIn(t, 'git', dump('git', 'echo "A subject"'))
+  t.equal(await commitSubject(t.testdir({}), { ...secrets, ...ofSystemd, PATH: `${git}:${process.env['PATH']}`, INHERITED: 'yes' }), 'A subject')
+  const { names, text } = await seen('git')
+  t.notMatch(text, /hunter2/)
+  t.ok(names.includes('INHERITED'))
+})
+
+t.test('systemd-notify gets its socket, and no token', { skip }, async t => {
+  const { dump, seen } = places(t)
+  const bin = standIn(t, 'systemd-notify', dump('notify'))
+  const cwd = t.testdir({})
+  const env = { ...secrets, PATH: `${bin}:${process.env['PATH']}`, NOTIFY_SOCKET: join(cwd, 'notify'), CREDENTIALS_DIRECTORY: '/run/credentials/svc' }
+  await svc(['serve', '--port', '0'], { cwd, env, interruptAt: /Data directory/ })
+  const { names, text } = await seen('notify')
+  t.notMatch(text, /hunter2/)
+  t.ok(names.includes('NOTIFY_SOCKET'))
+  t.notOk(names.includes('CREDENTIALS_DIRECTORY'))
+})
+
+t.test('pm2 gets what configures svc, and no token; nor is one in its file', { skip }, async t => {
+  const { dump, seen } = places(t)
+  const bin = standIn(t, 'pm2', `if [ "$1" = jlist ]; then ${dump('list', 'echo "[]"')}\nelse ${dump('start')}\nfi`)
+  const cwd = t.testdir({})
+  const env = { ...secrets, ...ofSystemd, PATH: `${bin}:${process.env['PATH']}`, SVC_PUBLIC_URL: 'https://deploy.test' }
+  t.equal((await svc(['serve', '--pm2', '--port', '0'], { cwd, env })).code, 1, 'this pm2 starts nothing')
+  for (const name of ['list', 'start']) {
+    const { names, text } = await seen(name)
+    t.notMatch(text, /hunter2/, name)
+    t.strictSame(names.filter(variable => variable in ofSystemd), [], name)
+    t.equal(names.includes('SVC_PUBLIC_URL'), name === 'start', name)
+  }
+  t.notMatch(readFileSync(join(cwd, '.svc/pm2/ecosystem.config.cjs'), 'utf8'), /hunter2/)
+})
+
+t.test('another runtime gets svc as it is configured, and no token among its words', { skip }, async t => {
+  const { dump, seen } = places(t)
+  const bin = standIn(t, 'bun', dump('bun'))
+  const env = { ...secrets, PATH: `${bin}:${process.env['PATH']}` }
+  await svc(['serve', '--runtime', 'bun', '--port', '0'], { cwd: t.testdir({}), env })
+  const { names, text } = await seen('bun')
+  t.ok(names.includes('ADMIN_TOKEN'), 'it is svc')
+  t.notMatch(text.split('\n').at(-1), /hunter2/)
+})
