@@ -49,8 +49,11 @@ const pollMs = 100
 export async function soakArchives(t: Pick<Test, 'teardown'>, soak: ArchiveSoak): Promise<SoakFigures> {
   const random = createRandom(soak.seed)
   const server = await startServeProcess(t, soak.directory, [], {}, ['--trace-warnings'])
-  await send(server, { method: 'PUT', path: '/api/settings', body: JSON.stringify({ max_extracted_size: String(hostileLimitMb) }), headers: { 'content-type': 'application/json' } })
-  const project = (name: string): Promise<Project> => server.createProject({ name, deployPath: join(soak.directory, 'targets', name) })
+  await sendJson(server, { method: 'PUT', path: '/api/settings', value: { max_extracted_size: String(hostileLimitMb) } })
+  const project = async (name: string): Promise<Project> => {
+    const value = { name, deployPath: join(soak.directory, 'targets', name) }
+    return ((await sendJson(server, { method: 'POST', path: '/api/projects', value })) as { project: Project }).project
+  }
   const honest = await Promise.all(Array.from({ length: honestProjects }, (_, index) => project(`honest-${index}`)))
   const hostile = await Promise.all(Array.from({ length: hostileProjects }, (_, index) => project(`hostile-${index}`)))
   const figures: SoakFigures = {
@@ -173,6 +176,12 @@ function send(server: ServeProcess, { method = 'GET', path, headers = {}, body, 
     if (abortAfterBytes === undefined) return void sending.end(body)
     sending.write(Buffer.from(body ?? '').subarray(0, abortAfterBytes), () => sending.destroy(new Error('aborted')))
   })
+}
+
+async function sendJson(server: ServeProcess, { method, path, value }: { method: string; path: string; value: object }): Promise<unknown> {
+  const reply = await send(server, { method, path, body: JSON.stringify(value), headers: { 'content-type': 'application/json' } })
+  if (reply.status >= 300) throw new Error(`${method} ${path}: ${reply.status} ${reply.body.toString()}`)
+  return JSON.parse(reply.body.toString())
 }
 
 function sha256(bytes: Buffer): string {
