@@ -107,7 +107,7 @@ function readLinks(archive: Archive): Map<string, string> {
 function linkIn(disk: Disk, root: HeldDirectory, path: string): string | null {
   const place = `${root.path}/${path}`
   try {
-    return disk.lstatSync(place).isSymbolicLink() ? disk.readlinkSync(place) : null
+    return disk.lstatSync(place, { throwIfNoEntry: false })?.isSymbolicLink() ? disk.readlinkSync(place) : null
   } catch {
     return null
   }
