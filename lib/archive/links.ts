@@ -15,11 +15,12 @@ const maxLinksFollowed = 40
 /** PATH_MAX. */
 export const maxLinkBytes = 4096
 /**
- * Characters of the paths that following may look at, for each link and for all: twenty times what the links of a large
- * `node_modules` take. measured: bench/hostile
+ * What following may cost, for each link and for all: a look at the target costs `lookCost` and the length of the path.
+ * The links of a `node_modules` take a quarter of it. measured: bench/hostile
  */
-const maxStepsOfEach = 8 * 1024
-const maxStepsOfAny = 256 * 1024
+const maxCostOfEach = 4 * 1024
+const maxCostOfAny = 128 * 1024
+const lookCost = 64
 
 /** Where a link leads, and how many links are on the way, itself included. */
 interface Led {
@@ -36,14 +37,14 @@ export function checkLinks(
   links: ReadonlyMap<string, string>, linkInTarget: (path: string) => string | null, check: () => void = () => {}
 ): void {
   const known = new Map<string, Led>()
-  let steps = links.size * maxStepsOfEach + maxStepsOfAny
+  let left = links.size * maxCostOfEach + maxCostOfAny
   /** The link of the archive that is followed now: a refusal names it. */
   let top = { path: '', text: '' }
 
   function step(cost: number): void {
     check()
-    steps -= cost
-    if (steps < 0) throw refuse('links_too_long', top.path, 'its links take too many steps to follow; make them shorter')
+    left -= cost
+    if (left < 0) throw refuse('links_too_long', top.path, 'its links take too many steps to follow; make them shorter')
   }
 
   /** `before`: links that were followed on the way here. */
@@ -61,7 +62,7 @@ export function checkLinks(
         continue
       }
       place = place === '' ? segment : `${place}/${segment}`
-      step(place.length)
+      step(lookCost + place.length)
       const led = ledFrom(place, before + followed)
       if (led === null) continue
       followed += led.followed

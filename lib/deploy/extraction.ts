@@ -142,7 +142,7 @@ function readLinks(archive: Archive): Map<string, string> {
 function linkIn(disk: Disk, folders: Folders, path: string): string | null {
   try {
     const place = folders.place(path)
-    return disk.lstatSync(place).isSymbolicLink() ? disk.readlinkSync(place) : null
+    return disk.lstatSync(place, { throwIfNoEntry: false })?.isSymbolicLink() ? disk.readlinkSync(place) : null
   } catch {
     return null
   }

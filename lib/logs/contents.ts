@@ -72,6 +72,8 @@ export async function contentsOf(log: OpenedLog, inflated: InflatedFiles, signal
 }
 
 async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  // It may fail when nobody waits for it any more.
+  work.catch(() => {})
   signal.throwIfAborted()
   let onAbort = (): void => {}
   try {

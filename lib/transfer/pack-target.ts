@@ -62,6 +62,8 @@ async function realOf(target: string): Promise<string | Refusal | null> {
 
 /** Writes the zip and returns its size; the file is closed when this settles, whatever happened. */
 async function writeInto(out: WriteStream, sources: ZipSource[], signal: AbortSignal | undefined): Promise<number> {
+  // Destroyed in the middle of a write, it fails once more when nobody listens.
+  out.on('error', () => {})
   try {
     const { zipBytes } = await writeZip(sources, out, { signal })
     out.end()

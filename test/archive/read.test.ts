@@ -136,3 +136,9 @@ t.test('others have their turn while a long table of contents is read', async t 
   archive.close()
   t.ok(turns >= 4, `${turns} turns`)
 })
+
+t.test('extra fields are refused that no honest entry has', async t => {
+  const entries = Array.from({ length: 100 }, (_, index) => ({ name: `${index}`, extra: Buffer.alloc(60_000) }))
+  t.match(await refusal(entries), { kind: 'too_large', code: 'names_too_large' })
+  t.equal((await read(Array.from({ length: 100 }, (_, index) => ({ name: `${'d/'.repeat(1500)}${index}` })))).length, 100)
+})

@@ -47,10 +47,10 @@ export function watchDescriptors(): DescriptorWatch {
   return {
     faults,
     async difference() {
-      let found = compare(before, openFiles())
+      let found = compareLists(before, openFiles())
       for (let polls = 0; found.length > 0 && polls < maxPolls; polls++) {
         await sleep(pollMs)
-        found = compare(before, openFiles())
+        found = compareLists(before, openFiles())
       }
       return found
     },
@@ -74,7 +74,8 @@ export function openFiles(pid: number | 'self' = 'self'): string[] {
   }).sort()
 }
 
-function compare(before: readonly string[], now: readonly string[]): string[] {
+/** How many of each are more, or less, than before. */
+export function compareLists(before: readonly string[], now: readonly string[]): string[] {
   const count = (list: readonly string[], one: string): number => list.filter(other => other === one).length
   return [...new Set([...before, ...now])].flatMap(one => {
     const more = count(now, one) - count(before, one)

@@ -40,7 +40,7 @@ export interface Upload {
 }
 
 export async function startServeProcess(
-  t: Test,
+  t: Pick<Test, 'teardown'>,
   cwd: string,
   words: string[] = [],
   env: Record<string, string> = {},
