@@ -16,6 +16,7 @@ import { machineTimeOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import { Refusal } from '../base/refusal.js'
 import type { Store } from '../store/database.js'
+import type { Image } from '../store/page-file.js'
 import { deploymentStates } from '../store/tables/deployments.js'
 import { deploymentsName, isOfDeployments, listOthers } from './contents.js'
 import type { FoundFile } from './contents.js'
@@ -59,10 +60,14 @@ export async function takeSnapshot(needs: SnapshotNeeds): Promise<Snapshot> {
     const links = createLinks(home.deployments, scratch)
     await links.addAll()
     const { image, atMs, ...moment } = await takeImage(needs, links)
-    await writeFile(join(scratch, databaseName), image, { mode: 0o600, flag: 'wx' })
+    try {
+      await writeFile(join(scratch, databaseName), image.pieces, { mode: 0o600, flag: 'wx' })
+    } finally {
+      image.release()
+    }
     const others = await listOthers(home.directory)
     const deployments = await measure(moment, links, machineTimeOf(needs.clock))
-    const database = fileOf(databaseName, join(scratch, databaseName), { size: image.length, mtimeMs: atMs })
+    const database = fileOf(databaseName, join(scratch, databaseName), { size: image.bytes, mtimeMs: atMs })
     const beside = await Promise.all(others.files.map(file => besideOf(home.directory, file)))
     return { atMs, files: [database, ...beside, ...deployments], notes: others.notes, discard }
   } catch (error) {
@@ -72,7 +77,7 @@ export async function takeSnapshot(needs: SnapshotNeeds): Promise<Snapshot> {
 }
 
 interface Moment {
-  image: Uint8Array
+  image: Image
   atMs: number
   /** Of deployments/. */
   names: string[]

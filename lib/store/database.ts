@@ -25,6 +25,7 @@ import { realDisk } from './disk.js'
 import type { Disk } from './disk.js'
 import { createGroupCommit } from './group-commit.js'
 import type { Memory } from './memory.js'
+import type { Image } from './page-file.js'
 import { damaged, recover } from './recovery.js'
 import { encodeLine, encodeTransaction } from './redo.js'
 import type { Call } from './redo.js'
@@ -68,9 +69,10 @@ export interface Store extends Reader {
   checkpoint(): Promise<void>
   /**
    * The database as a SQLite file, as it is at one moment, which `at` shares: nothing else runs between the two. Resolves
-   * once every write that is in it is durable. Refuses `disk_full`, `write_failed`, `database_unavailable`.
+   * once every write that is in it is durable. Whoever gets it releases it. Refuses `disk_full`, `write_failed`,
+   * `database_unavailable`.
    */
-  image(at?: () => void): Promise<Uint8Array>
+  image(at?: () => void): Promise<Image>
   /** Waits for the writes that were begun, folds, and lets go of the files. */
   close(): Promise<void>
 }
@@ -198,16 +200,21 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     }
   }
 
-  async function image(at: () => void = () => {}): Promise<Uint8Array> {
+  async function image(at: () => void = () => {}): Promise<Image> {
     await verified()
     const upTo = commits.executed
-    const bytes = stampedImage(live(), upTo, clock)
-    at()
-    await commits.settled().catch((error: unknown) => {
-      // An earlier or a later write may have been refused, which is not in it.
-      if (commits.durable < upTo) throw error
-    })
-    return bytes
+    const taken = stampedImage(live(), upTo, clock)
+    try {
+      at()
+      await commits.settled().catch((error: unknown) => {
+        // An earlier or a later write may have been refused, which is not in it.
+        if (commits.durable < upTo) throw error
+      })
+      return taken
+    } catch (error) {
+      taken.release()
+      throw error
+    }
   }
 
   async function close(): Promise<void> {
