@@ -8,6 +8,7 @@ import type { Project } from '../model/project.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
 import { keepReads } from '../store/kept-reads.js'
 import { deleteDeploymentsOf } from '../store/tables/deployments.js'
+import { keepProjects } from '../store/tables/kept-projects.js'
 import { findLabel } from '../store/tables/labels.js'
 import { deleteProject, findProject, insertProject, listProjects, updateProject } from '../store/tables/projects.js'
 import { checkDeployPath, realPlace } from '../target/guard.js'
@@ -66,6 +67,7 @@ interface Needs {
 
 export function createProjects({ store, clock, ids, audit, home, deployments }: Needs): Projects {
   const find = keepReads(store, id => findProject(store, id))
+  const all = keepProjects(store)
   const now = (): string => new Date(clock.now()).toISOString()
 
   /** The fields as they are kept; what may not be is refused. */
@@ -81,7 +83,7 @@ export function createProjects({ store, clock, ids, audit, home, deployments }: 
   }
 
   return {
-    list: (filter = {}) => listProjects(store, filter),
+    list: ({ tagIds = [] } = {}) => all().filter(project => tagIds.every(id => project.tagIds.includes(id))),
     get: id => found(find(id), id),
 
     create: (given, actor) =>
@@ -113,8 +115,8 @@ export function createProjects({ store, clock, ids, audit, home, deployments }: 
       const deployIds = await store.write(tx => {
         const project = existing(tx, id)
         if (deployments.hasRunning(id)) throw busy('The project cannot be deleted', id)
-        const removed = deleteDeploymentsOf(tx, id)
         deleteProject(tx, id)
+        const removed = deleteDeploymentsOf(tx, id)
         audit.within(tx, { action: 'project.delete', actor, projectId: id, target: id, detail: project.name })
         return removed
       })
@@ -180,7 +182,7 @@ function checkReferences(db: Reader, { categoryId, tagIds }: ProjectFields): voi
 /** Two projects may neither share a target nor may one's contain the other's, by name or by where the names lead. */
 function checkPathIsFree(db: Reader, deployPath: string, ownId?: string): void {
   const places = placesOf(deployPath)
-  const other = listProjects(db, {}).find(project => {
+  const other = listProjects(db).find(project => {
     return project.id !== ownId && placesOf(project.deployPath).some(place => places.some(own => overlap(own, place)))
   })
   if (other === undefined) return

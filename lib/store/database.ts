@@ -23,6 +23,8 @@ import { Refusal } from '../base/refusal.js'
 import { createCheckpoints, stampedImage } from './checkpoint.js'
 import { realDisk } from './disk.js'
 import type { Disk } from './disk.js'
+import { createFollowers } from './followers.js'
+import type { Followed } from './followers.js'
 import { createGroupCommit } from './group-commit.js'
 import type { Memory } from './memory.js'
 import type { Image } from './page-file.js'
@@ -65,6 +67,8 @@ export interface Store extends Reader {
   state(): StoreState
   /** Grows whenever memory changes: what was read at one revision is so until the next. */
   revision(): number
+  /** For who keeps what it read of a table: which rows of it are written to from now on. */
+  follow(table: string): Followed
   /** Folds the redo log into svc.db. */
   checkpoint(): Promise<void>
   /**
@@ -117,6 +121,9 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   let damage: Refusal | null = null
   let verifying: Promise<void> | null = recovered.isChecked ? Promise.resolve() : null
 
+  const followers = createFollowers(() => isWriting)
+  memory.follow(followers.touch)
+
   const redo = openRedoFile({ disk, path: redoPath, end: recovered.redo?.end ?? 0, torn: recovered.redo?.torn ?? false })
   const commits = createGroupCommit({
     durable: recovered.sequence,
@@ -165,10 +172,12 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   /** Memory becomes what the disk holds, after a write in it could not be made durable. */
   function rebuild(): void {
     revision++
+    followers.touchAll()
     memory?.close()
     memory = null
     try {
       memory = recover({ ...files, redoEnd: redo.end }).memory
+      memory.follow(followers.touch)
     } catch (error) {
       failure = reasonOf(error)
     }
@@ -249,6 +258,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       return { ok: error === null, path: databasePath, error }
     },
     revision: () => revision,
+    follow: followers.follow,
     checkpoint: () => checkpoints.fold(),
     image,
     close: () => (closing ??= close())

@@ -22,6 +22,8 @@ export interface Memory extends Reader {
    * Not within a transaction. Whoever gets it releases it.
    */
   image(sql: string, values: readonly Value[]): Image
+  /** `listener` is told of every row that is written to, whatever statement, trigger or reference does it. */
+  follow(listener: (table: string, row: number) => void): void
   close(): void
 }
 
@@ -152,6 +154,9 @@ function memoryOf(database: Database, pages: PageFile): Memory {
       run(sql, values)
       if (pages.writes === before) throw new Error('sql.js does not write to the file that it was given any more')
       return pages.image()
+    },
+    follow(listener) {
+      database.updateHook((_operation, _database, table, row) => listener(table, row))
     },
     close() {
       kept.clear()

@@ -72,6 +72,27 @@ export function countDeployments(db: Reader, filter: DeploymentFilter = {}): num
   return db.get<{ n: number }>(`SELECT count(*) AS n FROM deployments ${all(conditions)}`, ...values)?.n ?? 0
 }
 
+/** How many deployments of a status began on a day (UTC). */
+export interface DayCount {
+  date: string
+  status: DeploymentStatus
+  deployments: number
+}
+
+/** Each day and status since `from`, in order; days without any are left out. */
+export function countDeploymentsByDay(db: Reader, from: string): DayCount[] {
+  return db.all(
+    'SELECT date, status, deployments FROM deploymentDays WHERE date >= ? AND deployments > 0 ORDER BY date, status',
+    from
+  )
+}
+
+/** How many deployments there are of each status; one that no deployment has may be left out. */
+export function countDeploymentsByStatus(db: Reader): Partial<Record<DeploymentStatus, number>> {
+  const rows = db.all<Omit<DayCount, 'date'>>('SELECT status, sum(deployments) AS deployments FROM deploymentDays GROUP BY status')
+  return Object.fromEntries(rows.map(({ status, deployments }) => [status, deployments]))
+}
+
 /** Those that are queued or running, in order of arrival. */
 export function unfinishedDeployments(db: Reader): DeploymentRow[] {
   return many(db.all(`SELECT * FROM deployments WHERE status IN ('queued', 'running') ORDER BY startTime, position`))
@@ -85,7 +106,7 @@ export function deploymentStates(db: Reader): Array<{ id: string; isOver: boolea
   })
 }
 
-/** Removes a project's records; gives their ids, so that their files can go too. */
+/** Removes a project's records; gives their ids, so that their files can go too. Costs less when the project has gone before. */
 export function deleteDeploymentsOf(tx: Transaction, projectId: string): string[] {
   const ids = tx.all<{ id: string }>('SELECT id FROM deployments WHERE projectId = ?', projectId).map(({ id }) => id)
   tx.run('DELETE FROM deployments WHERE projectId = ?', projectId)

@@ -1,0 +1,55 @@
+/** Which rows of one table were written to, for those who keep what they read of it. Tables WITHOUT ROWID have none. */
+export interface Followed {
+  /**
+   * The numbers (rowid) of the rows that were added, changed or removed since the last call. null: any may have been, and
+   * on the first call; also within a write, since that may still be rolled back.
+   */
+  take(): ReadonlySet<number> | null
+}
+
+export interface Followers {
+  follow(table: string): Followed
+  /** A row was written to. */
+  touch(table: string, row: number): void
+  /** Everything may be otherwise. */
+  touchAll(): void
+}
+
+/** So many rows are told one by one. */
+const maxRows = 1000
+
+interface Follower {
+  rows: Set<number>
+  isAll: boolean
+}
+
+/** `isWriting`: whether a write is being made right now. */
+export function createFollowers(isWriting: () => boolean): Followers {
+  const byTable = new Map<string, Follower[]>()
+  return {
+    follow(table) {
+      const follower: Follower = { rows: new Set(), isAll: true }
+      byTable.set(table, [...(byTable.get(table) ?? []), follower])
+      return {
+        take() {
+          const { rows, isAll } = follower
+          follower.rows = new Set()
+          follower.isAll = isWriting()
+          return isAll || follower.isAll ? null : rows
+        }
+      }
+    },
+    touch(table, row) {
+      for (const follower of byTable.get(table) ?? []) {
+        if (follower.isAll) continue
+        follower.rows.add(row)
+        if (follower.rows.size <= maxRows) continue
+        follower.isAll = true
+        follower.rows.clear()
+      }
+    },
+    touchAll() {
+      for (const follower of [...byTable.values()].flat()) follower.isAll = true
+    }
+  }
+}
