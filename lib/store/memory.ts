@@ -1,6 +1,6 @@
 import type { Database, SqlJsStatic, Statement } from 'sql.js'
 import type { Reader, Value } from './database.js'
-import { createPageFile } from './page-file.js'
+import { createPageFile, piecesOf } from './page-file.js'
 import type { Image, PageFile } from './page-file.js'
 import { checkRead, checkValues, checkWrite } from './statements.js'
 
@@ -42,9 +42,13 @@ const pragmas = `
   PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_spill = OFF;
   PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;`
 
-/** Opens a database in memory: the one whose file is handed in, or an empty one. Throws what SQLite says of the file. */
-export function createMemory(sqlite: SqlJsStatic, file: Uint8Array | null): Memory {
-  const pages = createPageFile(file ?? firstPage(sqlite))
+/**
+ * Opens a database in memory: the one whose file is handed in, whole or in pieces (`pieceBytes`), or an empty one. The
+ * memory of the file is the database's from then on. Throws what SQLite says of the file.
+ */
+export function createMemory(sqlite: SqlJsStatic, file: Uint8Array | readonly Uint8Array[] | null): Memory {
+  const whole = file ?? firstPage(sqlite)
+  const pages = createPageFile(whole instanceof Uint8Array ? piecesOf(whole) : whole)
   const database = new sqlite.Database(pages.handed)
   try {
     if (!pages.adopted) throw new Error('sql.js keeps the bytes of a database in another way than it did')

@@ -35,14 +35,20 @@ export interface PageFile {
 }
 
 /** A multiple of every page size. Larger than what the disk writes at once, so that each goes through a thread (disk.ts). */
-const pieceBytes = 256 * 1024
+export const pieceBytes = 256 * 1024
 
-/** A file with these bytes, which are copied. */
-export function createPageFile(bytes: Uint8Array): PageFile {
+/** A whole file in pieces, in the same memory. */
+export function piecesOf(file: Uint8Array): Uint8Array[] {
+  const count = Math.ceil(file.length / pieceBytes)
+  return Array.from({ length: count }, (_, index) => file.subarray(index * pieceBytes, (index + 1) * pieceBytes))
+}
+
+/** A file of these pieces, each but the last of `pieceBytes`. They are the file's from now on. */
+export function createPageFile(given: readonly Uint8Array[]): PageFile {
   const pieces: Uint8Array[] = []
   /** Whether no image holds the piece. */
   const own: boolean[] = []
-  let size = bytes.length
+  let size = 0
   let images = 0
   let writes = 0
   let adopted = false
@@ -52,7 +58,7 @@ export function createPageFile(bytes: Uint8Array): PageFile {
     const index = Math.floor(at / pieceBytes)
     while (pieces.length <= index) own[pieces.push(new Uint8Array(pieceBytes)) - 1] = true
     if (!own[index]) {
-      pieces[index] = (pieces[index] as Uint8Array).slice()
+      pieces[index] = new Uint8Array(pieces[index] as Uint8Array)
       own[index] = true
     }
     return pieces[index] as Uint8Array
@@ -81,6 +87,12 @@ export function createPageFile(bytes: Uint8Array): PageFile {
     return joined
   }
 
+  for (const piece of given) {
+    if (piece.length === pieceBytes) own[pieces.push(piece) - 1] = true
+    else pieceFor(size).set(piece)
+    size += piece.length
+  }
+
   const contents = {
     // MEMFS makes room where there seems to be too little.
     length: Number.MAX_SAFE_INTEGER,
@@ -98,7 +110,6 @@ export function createPageFile(bytes: Uint8Array): PageFile {
       return contents
     }
   }
-  write(bytes, 0)
 
   return {
     handed: handed as unknown as Uint8Array,
