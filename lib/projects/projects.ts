@@ -1,6 +1,5 @@
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
-import { isInside } from '../base/paths.js'
 import { Refusal, invalid, notFound } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { defaultEnv } from '../model/project.js'
@@ -10,8 +9,9 @@ import { keepReads } from '../store/kept-reads.js'
 import { deleteDeploymentsOf } from '../store/tables/deployments.js'
 import { keepProjects } from '../store/tables/kept-projects.js'
 import { findLabel } from '../store/tables/labels.js'
-import { deleteProject, findProject, insertProject, listProjects, updateProject } from '../store/tables/projects.js'
-import { checkDeployPath, realPlace } from '../target/guard.js'
+import { deleteProject, findProject, insertProject, updateProject } from '../store/tables/projects.js'
+import { checkDeployPath } from '../target/guard.js'
+import { createTargetPlaces } from '../target/overlap.js'
 
 /** What may be given of a project; undefined leaves a field as it is, or at its default. */
 export interface ProjectFields {
@@ -68,6 +68,7 @@ interface Needs {
 export function createProjects({ store, clock, ids, audit, home, deployments }: Needs): Projects {
   const find = keepReads(store, id => findProject(store, id))
   const all = keepProjects(store)
+  const targets = createTargetPlaces()
   const now = (): string => new Date(clock.now()).toISOString()
 
   /** The fields as they are kept; what may not be is refused. */
@@ -82,6 +83,13 @@ export function createProjects({ store, clock, ids, audit, home, deployments }: 
     }
   }
 
+  function checkPathIsFree(deployPath: string, ownId?: string): void {
+    const other = targets.among(all()).overlapping(deployPath, ({ id }) => id !== ownId)
+    if (other === undefined) return
+    const sentence = `"${deployPath}" is taken: the project "${other.name}" deploys to "${other.deployPath}"`
+    throw new Refusal('conflict', 'path_taken', sentence, { field: 'deployPath' })
+  }
+
   return {
     list: ({ tagIds = [] } = {}) => all().filter(project => tagIds.every(id => project.tagIds.includes(id))),
     get: id => found(find(id), id),
@@ -89,7 +97,7 @@ export function createProjects({ store, clock, ids, audit, home, deployments }: 
     create: (given, actor) =>
       store.write(tx => {
         const fields = checked(tx, given)
-        checkPathIsFree(tx, fields.deployPath)
+        checkPathIsFree(fields.deployPath)
         const project = newProject(fields, { id: ids.id('proj_'), token: ids.token(), at: now() })
         insertProject(tx, project)
         const { id, name } = project
@@ -102,7 +110,7 @@ export function createProjects({ store, clock, ids, audit, home, deployments }: 
         const before = existing(tx, id)
         const fields = present(checked(tx, given))
         if (fields.deployPath !== undefined && fields.deployPath !== before.deployPath) {
-          checkPathIsFree(tx, fields.deployPath, id)
+          checkPathIsFree(fields.deployPath, id)
           if (deployments.hasRunning(id)) throw busy('The deployPath cannot be changed', id)
         }
         updateProject(tx, id, { ...fields, updatedAt: now() })
@@ -177,29 +185,6 @@ function checkReferences(db: Reader, { categoryId, tagIds }: ProjectFields): voi
   }
   const unknown = tagIds?.find(tagId => findLabel(db, 'tag', tagId) === undefined)
   if (unknown !== undefined) throw invalid('tagIds', `"tagIds" holds "${unknown}": there is no such tag`)
-}
-
-/** Two projects may neither share a target nor may one's contain the other's, by name or by where the names lead. */
-function checkPathIsFree(db: Reader, deployPath: string, ownId?: string): void {
-  const places = placesOf(deployPath)
-  const other = listProjects(db).find(project => {
-    return project.id !== ownId && placesOf(project.deployPath).some(place => places.some(own => overlap(own, place)))
-  })
-  if (other === undefined) return
-  const sentence = `"${deployPath}" is taken: the project "${other.name}" deploys to "${other.deployPath}"`
-  throw new Refusal('conflict', 'path_taken', sentence, { field: 'deployPath' })
-}
-
-function placesOf(deployPath: string): string[] {
-  try {
-    return [deployPath, realPlace(deployPath)]
-  } catch {
-    return [deployPath] // it leads nowhere any more
-  }
-}
-
-function overlap(one: string, other: string): boolean {
-  return isInside(one, other) || isInside(other, one)
 }
 
 function busy(what: string, id: string): Refusal {

@@ -116,12 +116,14 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   let memory: Memory | null = recovered.memory
   let failure: string | null = null
   let isWriting = false
+  /** What the write that is being made has changed so far. */
+  let unfinished: Call[] = []
   let revision = 0
   let closing: Promise<void> | null = null
   let damage: Refusal | null = null
   let verifying: Promise<void> | null = recovered.isChecked ? Promise.resolve() : null
 
-  const followers = createFollowers(() => isWriting)
+  const followers = createFollowers(() => unfinished.length > 0)
   memory.follow(followers.touch)
 
   const redo = openRedoFile({ disk, path: redoPath, end: recovered.redo?.end ?? 0, torn: recovered.redo?.torn ?? false })
@@ -196,6 +198,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     const calls: Call[] = []
     const recorder = transactionOf(live(), calls)
     isWriting = true
+    unfinished = calls
     try {
       return live().transaction(() => {
         const result = work(recorder.tx)
@@ -205,6 +208,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     } finally {
       recorder.end()
       isWriting = false
+      unfinished = []
       revision++
     }
   }

@@ -2,7 +2,7 @@
 export interface Followed {
   /**
    * The numbers (rowid) of the rows that were added, changed or removed since the last call. null: any may have been, and
-   * on the first call; also within a write, since that may still be rolled back.
+   * on the first call; also within a write that has changed something, since that may still be rolled back.
    */
   take(): ReadonlySet<number> | null
 }
@@ -23,8 +23,8 @@ interface Follower {
   isAll: boolean
 }
 
-/** `isWriting`: whether a write is being made right now. */
-export function createFollowers(isWriting: () => boolean): Followers {
+/** `isUnfinished`: whether memory has changes that may still be rolled back. */
+export function createFollowers(isUnfinished: () => boolean): Followers {
   const byTable = new Map<string, Follower[]>()
   return {
     follow(table) {
@@ -34,7 +34,7 @@ export function createFollowers(isWriting: () => boolean): Followers {
         take() {
           const { rows, isAll } = follower
           follower.rows = new Set()
-          follower.isAll = isWriting()
+          follower.isAll = isUnfinished()
           return isAll || follower.isAll ? null : rows
         }
       }

@@ -6,7 +6,6 @@
  * or tag whose name is taken by another id is that one: the imported projects carry it instead.
  */
 import { Refusal, invalid } from '../base/refusal.js'
-import { isInside } from '../base/paths.js'
 import type { Label, LabelKind } from '../model/label.js'
 import type { Project } from '../model/project.js'
 import type { Strategy } from '../model/transfer.js'
@@ -15,7 +14,8 @@ import { findDeployment } from '../store/tables/deployments.js'
 import { findLabel, findLabelByName } from '../store/tables/labels.js'
 import { findProjectByToken, listProjects } from '../store/tables/projects.js'
 import { readSettings } from '../store/tables/settings.js'
-import { checkDeployPath, realPlace } from '../target/guard.js'
+import { checkDeployPath } from '../target/guard.js'
+import { createTargetPlaces } from '../target/overlap.js'
 import type { LogSourceTable } from './needs.js'
 import { packageFiles } from './package.js'
 import type { LogSourceRecord } from './package.js'
@@ -136,19 +136,20 @@ interface ProjectsInQuestion {
 
 /** Paths and tokens belong to one project; each clash is named, so that one look at the refusal is enough. */
 function checkProjects(db: Reader, { needs, planned, existing }: ProjectsInQuestion): void {
-  const taken = existing.map(({ id, name, deployPath }) => ({ id, name, deployPath }))
+  const replaced = new Set(planned.filter(({ action }) => action === 'replace').map(({ id }) => id))
+  const byId = new Map(existing.map(project => [project.id, project]))
+  const taken = createTargetPlaces().among(existing.filter(({ id }) => !replaced.has(id)))
   const tokens = new Map<string, string>()
   const clashes: string[] = []
   for (const [index, { id, action, record }] of planned.entries()) {
     if (action === 'skip') continue
     record.deployPath = checkedPath(record.deployPath, index, needs.home)
-    const was = existing.find(project => project.id === id)
+    const was = byId.get(id)
     if (was !== undefined && was.deployPath !== record.deployPath && needs.hasRunning(id)) {
       clashes.push(`"${was.name}" (${id}) has a deployment queued or running, so its deployPath cannot change`)
     }
-    const others = taken.filter(other => other.id !== id && !(planned.some(one => one.id === other.id && one.action === 'replace')))
-    const other = [...others, ...planned.slice(0, index).filter(one => one.action !== 'skip').map(one => one.record)]
-      .find(project => overlap(project.deployPath, record.deployPath))
+    const other = taken.overlapping(record.deployPath)
+    taken.add(record)
     if (other !== undefined) {
       clashes.push(`"${record.name}" (${id}) would deploy to "${record.deployPath}", and "${other.name}" (${other.id}) deploys to "${other.deployPath}"`)
     }
@@ -169,20 +170,6 @@ function checkedPath(path: string, index: number, home: string): string {
     if (!(error instanceof Refusal)) throw error
     const field = `${packageFiles.projects}[${index}].deployPath`
     throw new Refusal(error.kind, error.code, `${field} cannot be imported: ${error.message}`, { field, cause: error })
-  }
-}
-
-/** By name, or by where the names lead. */
-function overlap(one: string, other: string): boolean {
-  const [ones, others] = [placesOf(one), placesOf(other)]
-  return ones.some(place => others.some(also => isInside(place, also) || isInside(also, place)))
-}
-
-function placesOf(deployPath: string): string[] {
-  try {
-    return [deployPath, realPlace(deployPath)]
-  } catch {
-    return [deployPath]
   }
 }
 
