@@ -5,6 +5,8 @@ export interface Followed {
    * on the first call; also within a write that has changed something, since that may still be rolled back.
    */
   take(): ReadonlySet<number> | null
+  /** Is told nothing more. */
+  stop(): void
 }
 
 export interface Followers {
@@ -25,12 +27,14 @@ interface Follower {
 
 /** `isUnfinished`: whether memory has changes that may still be rolled back. */
 export function createFollowers(isUnfinished: () => boolean): Followers {
-  const byTable = new Map<string, Follower[]>()
+  const byTable = new Map<string, Set<Follower>>()
   return {
     follow(table) {
       const follower: Follower = { rows: new Set(), isAll: true }
-      byTable.set(table, [...(byTable.get(table) ?? []), follower])
+      const ofTable = byTable.get(table) ?? new Set()
+      byTable.set(table, ofTable.add(follower))
       return {
+        stop: () => void ofTable.delete(follower),
         take() {
           const { rows, isAll } = follower
           follower.rows = new Set()
@@ -49,7 +53,7 @@ export function createFollowers(isUnfinished: () => boolean): Followers {
       }
     },
     touchAll() {
-      for (const follower of [...byTable.values()].flat()) follower.isAll = true
+      for (const follower of [...byTable.values()].flatMap(ofTable => [...ofTable])) follower.isAll = true
     }
   }
 }

@@ -15,6 +15,10 @@ t.test('each who follows is told of the rows of its table, once', async t => {
   t.same(one.take(), new Set([4]))
   t.same(other.take(), new Set([1, 2, 4]))
   t.same(elsewhere.take(), new Set())
+  one.stop()
+  followers.touch('a', 5)
+  t.same(one.take(), new Set())
+  t.same(other.take(), new Set([5]), 'the other goes on')
 })
 
 t.test('within a write, and on the first call after it, any row may have changed', async t => {

@@ -98,18 +98,45 @@ export function unfinishedDeployments(db: Reader): DeploymentRow[] {
   return many(db.all(`SELECT * FROM deployments WHERE status IN ('queued', 'running') ORDER BY startTime, position`))
 }
 
-/** Of every deployment, what says which files it has. */
-export function deploymentStates(db: Reader): Array<{ id: string; isOver: boolean; hasArtifact: boolean }> {
-  const rows = db.all<{ id: string; status: string; hasArtifact: number }>('SELECT id, status, hasArtifact FROM deployments')
-  return rows.map(({ id, status, hasArtifact }) => {
-    return { id, isOver: status === 'success' || status === 'failed', hasArtifact: hasArtifact === 1 }
-  })
+/** What says which files a deployment has. */
+export interface DeploymentState {
+  /** Of its row. */
+  position: number
+  id: string
+  isOver: boolean
+  hasArtifact: boolean
 }
 
-/** Removes a project's records; gives their ids, so that their files can go too. Costs less when the project has gone before. */
-export function deleteDeploymentsOf(tx: Transaction, projectId: string): string[] {
-  const ids = tx.all<{ id: string }>('SELECT id FROM deployments WHERE projectId = ?', projectId).map(({ id }) => id)
-  tx.run('DELETE FROM deployments WHERE projectId = ?', projectId)
+const states = 'SELECT position, id, status, hasArtifact FROM deployments'
+
+/** The states of the deployments that come after a position, as they lie in the table, at most `limit` of them. */
+export function deploymentStates(db: Reader, after = -1, limit = -1): DeploymentState[] {
+  return db.all<StateRow>(`${states} WHERE position > ? ORDER BY position LIMIT ?`, after, limit).map(stateOf)
+}
+
+/** The state of the one at a position. */
+export function deploymentStateAt(db: Reader, position: number): DeploymentState | undefined {
+  return db.all<StateRow>(`${states} WHERE position = ?`, position).map(stateOf)[0]
+}
+
+interface StateRow {
+  position: number
+  id: string
+  status: DeploymentStatus
+  hasArtifact: number
+}
+
+function stateOf({ position, id, status, hasArtifact }: StateRow): DeploymentState {
+  return { position, id, isOver: status === 'success' || status === 'failed', hasArtifact: hasArtifact === 1 }
+}
+
+/**
+ * Removes a project's records, the oldest first, at most `limit` (-1: all); gives their ids, so that their files can go too.
+ */
+export function deleteDeploymentsOf(tx: Transaction, projectId: string, limit = -1): string[] {
+  const oldest = 'FROM deployments WHERE projectId = ? ORDER BY startTime, position LIMIT ?'
+  const ids = tx.all<{ id: string }>(`SELECT id ${oldest}`, projectId, limit).map(({ id }) => id)
+  tx.run(`DELETE FROM deployments WHERE position IN (SELECT position ${oldest})`, projectId, limit)
   return ids
 }
 
