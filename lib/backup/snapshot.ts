@@ -135,7 +135,7 @@ async function followStates(store: SnapshotNeeds['store'], followed: Followed): 
     for (const position of changed) {
       const before = byPosition.get(position)
       const state = deploymentStateAt(store, position)
-      if (before !== undefined) byId.delete(before.id)
+      if (before !== undefined && byId.get(before.id) === before) byId.delete(before.id)
       if (state === undefined) byPosition.delete(position)
       else add(state)
     }

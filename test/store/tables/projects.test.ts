@@ -13,6 +13,7 @@ import {
   listProjects,
   newestProject,
   projectAt,
+  readProjects,
   updateProject
 } from '../../../lib/store/tables/projects.js'
 import { aDeployment, aLabel, aProject, aStore } from '../stage.js'
@@ -69,6 +70,7 @@ t.test('the list is newest created first, and tells where each is in the table',
   t.same(listed.map(({ id }) => id), ['proj_2', 'proj_4', 'proj_3', 'proj_1'])
   for (const project of listed) t.same(projectAt(store, places.get(project.id) as number), project)
   t.equal(projectAt(store, 99), undefined)
+  t.strictSame(readProjects(store, ['id', 'status']), listed.map(({ id, status }) => ({ id, status })))
   t.equal(countProjects(store), 4)
   t.same(newestProject(store), listed[0])
 })
