@@ -4,15 +4,15 @@
  * database as it was at one moment, without a copy of the whole and without holding up anybody, while writes go on.
  *
  * sql.js keeps each database in a file of Emscripten's MEMFS, whose bytes are one Uint8Array. That grows by copying all of
- * it (a quarter of a second at 500 MB), and `export()` walks through all of it before it returns (20 ms a MB). MEMFS asks
- * no more of the bytes than `length`, `subarray` and `set`, so it is handed an object of ours that has these. Two things
- * would take the object away, and are kept from happening: MEMFS replaces the bytes of an empty file at the first write
- * (so a new database begins with its first page, memory.ts), and when it makes a file shorter (which SQLite does only
- * after it wrote before the end of a transaction: `cache_spill` is off). `adopted` and `writes` tell that it did not happen.
+ * it, and `export()` walks through all of it before it returns (1 ms a MB and more, test/bench/scale). MEMFS asks no more of
+ * the bytes than `length`, `subarray` and `set`, so it is handed an object of ours that has these. Two things would take the
+ * object away, and are kept from happening: MEMFS replaces the bytes of an empty file at the first write (so a new database
+ * begins with its first page, memory.ts), and when it makes a file shorter (which SQLite does only after it wrote before the
+ * end of a transaction: `cache_spill` is off). `adopted` and `writes` tell that neither has happened.
  *
- * The alternatives were a thread that makes the next svc.db from the last one and the redo log (three times the memory
- * and a minute of another core at 500 MB, and a damaged svc.db could not be healed from memory), and SQLite's backup API
- * in steps (a second database in memory, and its image is of the moment at which it ends).
+ * The alternatives were a thread that makes the next svc.db from the last one and the redo log (the database three times in
+ * memory, a start's work for each checkpoint, and a svc.db that was damaged meanwhile could not be written anew), and
+ * SQLite's backup API in steps (the database twice in memory, and the image is of the moment at which it ends).
  */
 
 /** A database as it is at one moment: the bytes of a SQLite file. */
