@@ -107,7 +107,7 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
   }
 }
 
-/** The image of a database, which says itself that it holds the writes up to `upTo`. Whoever gets it releases it. */
+/** The image of a database, which says itself that it holds the writes up to `upTo`. The caller releases it. */
 export function stampedImage(memory: Memory, upTo: number, clock: Clock): Image {
   return memory.image('UPDATE store SET sequence = ?, writtenAt = ?', [upTo, new Date(clock.now()).toISOString()])
 }

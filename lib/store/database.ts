@@ -73,7 +73,7 @@ export interface Store extends Reader {
   checkpoint(): Promise<void>
   /**
    * The database as a SQLite file, as it is at one moment, which `at` shares: nothing else runs between the two. Resolves
-   * once every write that is in it is durable. Whoever gets it releases it. Refuses `disk_full`, `write_failed`,
+   * once every write that is in it is durable. The caller releases it. Refuses `disk_full`, `write_failed`,
    * `database_unavailable`.
    */
   image(at?: () => void): Promise<Image>

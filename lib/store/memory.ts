@@ -19,7 +19,7 @@ export interface Memory extends Reader {
   transaction<T>(work: () => T): T
   /**
    * Runs one last statement that changes a row, and gives the database with it, in SQLite's own file format. Takes no time.
-   * Not within a transaction. Whoever gets it releases it.
+   * Not within a transaction. The caller releases it.
    */
   image(sql: string, values: readonly Value[]): Image
   /** `listener` is told of every row that is written to, whatever statement, trigger or reference does it. */

@@ -11,7 +11,7 @@
  * end of a transaction: `cache_spill` is off). `adopted` and `writes` tell that neither has happened.
  *
  * The alternatives were a thread that makes the next svc.db from the last one and the redo log (the database three times in
- * memory, a start's work for each checkpoint, and a svc.db that was damaged meanwhile could not be written anew), and
+ * memory, a start's work for each checkpoint, and a svc.db that was damaged meanwhile could not be replaced from memory), and
  * SQLite's backup API in steps (the database twice in memory, and the image is of the moment at which it ends).
  */
 

@@ -2,13 +2,13 @@
  * Which targets are in each other's way: two projects may neither share a target, nor may one's contain the other's, by
  * name or by where the names lead.
  *
- * Where a name leads can change at any moment, so it is looked up at every comparison, and nothing is believed that was
- * read before. But for 5,000 targets that is 5,000 calls of realpath (0.2 seconds and more), so it is looked up by
- * directory: a name in a directory can only become a link, or stop being one, by a change of the directory, and then the
- * directory's ctime is another, which nobody can set. Names that were no links are therefore not looked at again while
- * their directory has the same ctime; a link is always followed anew. A directory that was changed within the last two
- * seconds is not believed: it may change again within the same tick of its clock. So a comparison finds what 5,000 calls of
- * realpath would find at the same moment. What is linked after it, neither would.
+ * Where a name leads can change at any moment, so it is looked up at every comparison. By realpath that would be 5,000
+ * calls for 5,000 targets (0.2 seconds and more), so it is looked up by directory: a name in a directory can only become a
+ * link, or stop being one, by a change of the directory, and then the directory's ctime is another, which no program can
+ * set. Names that were no links are therefore not looked at again while their directory has the same ctime; a link is
+ * followed every time. A directory that was changed within the last two seconds is not believed: it may change again within
+ * the same tick of its clock. So a comparison finds what 5,000 calls of realpath would find at that moment, and like them it
+ * does not see a link that is made later.
  */
 import { lstatSync } from 'node:fs'
 import { basename, dirname, join, sep } from 'node:path'

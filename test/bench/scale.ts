@@ -1,7 +1,7 @@
 /*
  * A server with 100,000 deployments of 5,000 projects: how long each list and summary takes, at rest and right after a
  * write, what a new project and a new deployment cost, and how long nobody is answered while svc.db (132 and 500 MB) is
- * written anew or backed up. Figures beside goals; `node dist/test/bench/scale.js lists` measures only the first part.
+ * replaced by a checkpoint or backed up. Figures beside goals; `node dist/test/bench/scale.js lists` measures only the first part.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { Agent, get, request } from 'node:http'

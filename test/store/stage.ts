@@ -94,7 +94,7 @@ export function summariesOf(db: Reader): unknown {
   }
 }
 
-/** The same, counted anew. */
+/** The same, counted from the rows. */
 export function countedSummaries(db: Reader): unknown {
   const projects = db.all<{ id: string }>('SELECT id FROM projects ORDER BY id').map(({ id }) => {
     const deployments = db.all<{ status: string; startTime: string }>(

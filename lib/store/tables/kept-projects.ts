@@ -10,7 +10,7 @@ interface Kept {
 /**
  * All projects, newest created first, as `listProjects` gives them, kept in memory: a call reads the rows that were written
  * to since the last one. Of 5,000 it takes 50 ms to read all (test/bench/scale). Nothing is kept before the first call.
- * Whoever gets a project must not change it.
+ * The caller must not change them.
  */
 export function keepProjects(store: Pick<Store, 'get' | 'all' | 'follow'>): () => readonly Project[] {
   const followed = store.follow('projects')

@@ -55,7 +55,7 @@ t.test('what is kept is what the database says, whatever was written and rolled 
     const isRolledBack = random.below(5) === 0
     await store.write(tx => {
       for (const change of random.some(4, () => random.oneOf(changes))) change(tx)
-      // Whoever looks in the middle of a write keeps nothing of it.
+      // A list that is read in the middle of a write is not kept.
       if (random.below(4) === 0) t.same(all(), listProjects(tx))
       if (isRolledBack) throw new Error('rolled back')
     }).catch(() => {
