@@ -16,18 +16,20 @@ export interface OverviewNeeds {
     list(query: { limit: number }): DeploymentRow[]
     count(query: { status: DeploymentStatus }): number
   }
-  /** Newest first. */
-  listProjects(): Project[]
+  projects: {
+    /** Newest first. */
+    pinned(): Project[]
+    newest(): Project | undefined
+  }
 }
 
 const maxDays = 366
 const shownDeployments = 8
 
 /** What the panel's first page shows: one request in the place of six. */
-export function overviewHandlers({ status, health, stats, deployments, listProjects }: OverviewNeeds) {
+export function overviewHandlers({ status, health, stats, deployments, projects }: OverviewNeeds) {
   return {
     read: ({ query }) => {
-      const projects = listProjects()
       const last = deployments.list({ limit: shownDeployments })
       const overview: Overview = {
         status: status(),
@@ -35,10 +37,10 @@ export function overviewHandlers({ status, health, stats, deployments, listProje
         runningCount: deployments.count({ status: 'running' }),
         queuedCount: deployments.count({ status: 'queued' }),
         deployments: last,
-        pinned: projects.filter(({ pinned }) => pinned).map(({ id, name, env, status, lastDeployAt }) => {
+        pinned: projects.pinned().map(({ id, name, env, status, lastDeployAt }) => {
           return { id, name, env, status, lastDeployAt }
         }),
-        newestProject: last.length > 0 ? null : (projects[0] ?? null),
+        newestProject: last.length > 0 ? null : (projects.newest() ?? null),
         days: query.has('days') ? recentDays(stats, queryLimit(query, 'days', { fallback: maxDays, max: maxDays })) : null
       }
       return json(overview)

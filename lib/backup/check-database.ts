@@ -4,7 +4,7 @@ import type { Memory } from '../store/memory.js'
 import { applicationId, migrate, schemaVersion, versionOf } from '../store/schema.js'
 import { loadSqlite } from '../store/sqlite.js'
 import { deploymentStates } from '../store/tables/deployments.js'
-import { listProjects } from '../store/tables/projects.js'
+import { readProjects } from '../store/tables/projects.js'
 import { damaged, newer } from './seal.js'
 
 /** What the database of a backup holds, as far as a restore has something to say of it. */
@@ -37,7 +37,7 @@ export async function checkDatabase(file: Uint8Array, { path, archives }: Given)
     migrate(memory)
     const states = deploymentStates(memory)
     return {
-      projects: listProjects(memory).map(({ id, name, deployPath }) => ({ id, name, deployPath })),
+      projects: readProjects(memory, ['id', 'name', 'deployPath']),
       deployments: states.length,
       missingArchives: states.filter(({ id, hasArtifact }) => hasArtifact && !archives.has(id)).map(({ id }) => id)
     }

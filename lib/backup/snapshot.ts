@@ -12,11 +12,15 @@
 import { linkSync, lstatSync, readdirSync } from 'node:fs'
 import { link, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { machineTimeOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import { Refusal } from '../base/refusal.js'
 import type { Store } from '../store/database.js'
-import { deploymentStates } from '../store/tables/deployments.js'
+import type { Followed } from '../store/followers.js'
+import type { Image } from '../store/page-file.js'
+import { deploymentStateAt, deploymentStates } from '../store/tables/deployments.js'
+import type { DeploymentState } from '../store/tables/deployments.js'
 import { deploymentsName, isOfDeployments, listOthers } from './contents.js'
 import type { FoundFile } from './contents.js'
 import { databaseName } from './format.js'
@@ -36,7 +40,7 @@ export interface Snapshot {
 }
 
 export interface SnapshotNeeds {
-  store: Pick<Store, 'image' | 'all' | 'get'>
+  store: Pick<Store, 'image' | 'all' | 'get' | 'follow'>
   home: { directory: string; deployments: string; tmp: string }
   clock: Clock
   ids: { token(): string }
@@ -48,6 +52,7 @@ const scratchEnding = '.backup'
 const linksAbreast = 16
 /** An archive without a record that is so new is one whose record is about to be written. */
 const arrivingMs = 60_000
+const statesPerPage = 2000
 
 /** Takes one. Refuses what the store refuses of its image, and `no_space`. */
 export async function takeSnapshot(needs: SnapshotNeeds): Promise<Snapshot> {
@@ -59,10 +64,14 @@ export async function takeSnapshot(needs: SnapshotNeeds): Promise<Snapshot> {
     const links = createLinks(home.deployments, scratch)
     await links.addAll()
     const { image, atMs, ...moment } = await takeImage(needs, links)
-    await writeFile(join(scratch, databaseName), image, { mode: 0o600, flag: 'wx' })
+    try {
+      await writeFile(join(scratch, databaseName), image.pieces, { mode: 0o600, flag: 'wx' })
+    } finally {
+      image.release()
+    }
     const others = await listOthers(home.directory)
     const deployments = await measure(moment, links, machineTimeOf(needs.clock))
-    const database = fileOf(databaseName, join(scratch, databaseName), { size: image.length, mtimeMs: atMs })
+    const database = fileOf(databaseName, join(scratch, databaseName), { size: image.bytes, mtimeMs: atMs })
     const beside = await Promise.all(others.files.map(file => besideOf(home.directory, file)))
     return { atMs, files: [database, ...beside, ...deployments], notes: others.notes, discard }
   } catch (error) {
@@ -72,7 +81,7 @@ export async function takeSnapshot(needs: SnapshotNeeds): Promise<Snapshot> {
 }
 
 interface Moment {
-  image: Uint8Array
+  image: Image
   atMs: number
   /** Of deployments/. */
   names: string[]
@@ -84,18 +93,54 @@ interface Moment {
 
 async function takeImage({ store, home, clock }: SnapshotNeeds, links: Links): Promise<Moment> {
   const moment: Omit<Moment, 'image'> = { atMs: 0, names: [], strays: new Set(), growing: new Map() }
-  const image = await store.image(() => {
-    moment.atMs = clock.now()
-    const present = readdirSync(home.deployments).filter(isOfDeployments)
-    const states = new Map(deploymentStates(store).map(state => [state.id, state]))
-    for (const name of present) links.addNow(name)
-    for (const { id, isOver } of states.values()) {
-      const size = isOver ? null : sizeOf(join(home.deployments, `${id}.log`))
-      if (size !== null) moment.growing.set(`${id}.log`, size)
+  const followed = store.follow('deployments')
+  try {
+    const readStates = await followStates(store, followed)
+    const image = await store.image(() => {
+      moment.atMs = clock.now()
+      const present = readdirSync(home.deployments).filter(isOfDeployments)
+      const states = readStates()
+      for (const name of present) links.addNow(name)
+      for (const { id, isOver } of states.values()) {
+        const size = isOver ? null : sizeOf(join(home.deployments, `${id}.log`))
+        if (size !== null) moment.growing.set(`${id}.log`, size)
+      }
+      moment.names = chosen({ present: new Set(present), linked: links.names(), states, strays: moment.strays })
+    })
+    return { ...moment, image }
+  } finally {
+    followed.stop()
+  }
+}
+
+/** The states of all deployments, read a page at a time before; the call reads those again that have changed since. */
+async function followStates(store: SnapshotNeeds['store'], followed: Followed): Promise<() => Map<string, DeploymentState>> {
+  followed.take()
+  const byPosition = new Map<number, DeploymentState>()
+  const byId = new Map<string, DeploymentState>()
+  const add = (state: DeploymentState): void => {
+    byPosition.set(state.position, state)
+    byId.set(state.id, state)
+  }
+  for (let after = -1; ; ) {
+    const page = deploymentStates(store, after, statesPerPage)
+    page.forEach(add)
+    if (page.length < statesPerPage) break
+    after = page.at(-1)?.position as number
+    await nextTurn()
+  }
+  return () => {
+    const changed = followed.take()
+    if (changed === null) return new Map(deploymentStates(store).map(state => [state.id, state]))
+    for (const position of changed) {
+      const before = byPosition.get(position)
+      const state = deploymentStateAt(store, position)
+      if (before !== undefined && byId.get(before.id) === before) byId.delete(before.id)
+      if (state === undefined) byPosition.delete(position)
+      else add(state)
     }
-    moment.names = chosen({ present: new Set(present), linked: links.names(), states, strays: moment.strays })
-  })
-  return { ...moment, image }
+    return byId
+  }
 }
 
 interface Choice {

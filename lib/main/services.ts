@@ -33,7 +33,7 @@ import { listAudit } from '../store/tables/audit.js'
 import { countDeployments, findDeployment, listDeployments } from '../store/tables/deployments.js'
 import type { DeploymentFilter } from '../store/tables/deployments.js'
 import { findLogSource, insertLogSource, listLogSources, updateLogSource } from '../store/tables/log-sources.js'
-import { findProject, listProjects } from '../store/tables/projects.js'
+import { findProject, listPinnedProjects, newestProject } from '../store/tables/projects.js'
 import { createCpuMeter } from '../system/cpu.js'
 import { createHealth } from '../system/health.js'
 import { createPlaces } from '../system/places.js'
@@ -147,7 +147,10 @@ export function createServices(world: World, front: Front): Services {
         overviews: createRateLimit({ clock, perKey: 30, ofAll: 120 })
       },
 
-      overview: { status, health, stats, deployments, listProjects: () => listProjects(store) },
+      overview: {
+        status, health, stats, deployments,
+        projects: { pinned: () => listPinnedProjects(store), newest: () => newestProject(store) }
+      },
       system: { resources: createResources({ clock, cpu: createCpuMeter(), directory: home.directory }) },
       pm2: { pm2: createPm2({ clock, environment }), projects },
       stats: { stats, projects },

@@ -1,6 +1,5 @@
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
-import { isInside } from '../base/paths.js'
 import { Refusal, invalid, notFound } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { defaultEnv } from '../model/project.js'
@@ -8,9 +7,11 @@ import type { Project } from '../model/project.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
 import { keepReads } from '../store/kept-reads.js'
 import { deleteDeploymentsOf } from '../store/tables/deployments.js'
+import { keepProjects } from '../store/tables/kept-projects.js'
 import { findLabel } from '../store/tables/labels.js'
-import { deleteProject, findProject, insertProject, listProjects, updateProject } from '../store/tables/projects.js'
-import { checkDeployPath, realPlace } from '../target/guard.js'
+import { deleteProject, findProject, insertProject, updateProject } from '../store/tables/projects.js'
+import { checkDeployPath } from '../target/guard.js'
+import { createTargetPlaces } from '../target/overlap.js'
 
 /** What may be given of a project; undefined leaves a field as it is, or at its default. */
 export interface ProjectFields {
@@ -66,8 +67,13 @@ interface Needs {
   }
 }
 
+/** Records of a project that go in one transaction, so that deleting a long history holds up nobody. */
+const removedAtOnce = 1000
+
 export function createProjects({ store, clock, ids, audit, home, allowSystemPaths, deployments }: Needs): Projects {
   const find = keepReads(store, id => findProject(store, id))
+  const all = keepProjects(store)
+  const targets = createTargetPlaces()
   const now = (): string => new Date(clock.now()).toISOString()
 
   /** The fields as they are kept; what may not be is refused. */
@@ -83,14 +89,21 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
     }
   }
 
+  function checkPathIsFree(deployPath: string, ownId?: string): void {
+    const other = targets.among(all()).overlapping(deployPath, ({ id }) => id !== ownId)
+    if (other === undefined) return
+    const sentence = `"${deployPath}" is taken: the project "${other.name}" deploys to "${other.deployPath}"`
+    throw new Refusal('conflict', 'path_taken', sentence, { field: 'deployPath' })
+  }
+
   return {
-    list: (filter = {}) => listProjects(store, filter),
+    list: ({ tagIds = [] } = {}) => all().filter(project => tagIds.every(id => project.tagIds.includes(id))),
     get: id => found(find(id), id),
 
     create: (given, actor) =>
       store.write(tx => {
         const fields = checked(tx, given)
-        checkPathIsFree(tx, fields.deployPath)
+        checkPathIsFree(fields.deployPath)
         const project = newProject(fields, { id: ids.id('proj_'), token: ids.token(), at: now() })
         insertProject(tx, project)
         const { id, name } = project
@@ -103,7 +116,7 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
         const before = existing(tx, id)
         const fields = present(checked(tx, given))
         if (fields.deployPath !== undefined && fields.deployPath !== before.deployPath) {
-          checkPathIsFree(tx, fields.deployPath, id)
+          checkPathIsFree(fields.deployPath, id)
           if (deployments.hasRunning(id)) throw busy('The deployPath cannot be changed', id)
         }
         updateProject(tx, id, { ...fields, updatedAt: now() })
@@ -113,15 +126,19 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
       }),
 
     async remove(id, actor) {
-      const deployIds = await store.write(tx => {
-        const project = existing(tx, id)
-        if (deployments.hasRunning(id)) throw busy('The project cannot be deleted', id)
-        const removed = deleteDeploymentsOf(tx, id)
-        deleteProject(tx, id)
-        audit.within(tx, { action: 'project.delete', actor, projectId: id, target: id, detail: project.name })
-        return removed
-      })
-      await deployments.removeFilesOf(deployIds)
+      for (let isGone = false; !isGone; ) {
+        const deployIds = await store.write(tx => {
+          const project = existing(tx, id)
+          if (deployments.hasRunning(id)) throw busy('The project cannot be deleted', id)
+          const oldest = deleteDeploymentsOf(tx, id, removedAtOnce)
+          isGone = oldest.length < removedAtOnce
+          if (!isGone) return oldest
+          deleteProject(tx, id)
+          audit.within(tx, { action: 'project.delete', actor, projectId: id, target: id, detail: project.name })
+          return oldest
+        })
+        await deployments.removeFilesOf(deployIds)
+      }
     },
 
     async regenerateToken(id, actor) {
@@ -178,29 +195,6 @@ function checkReferences(db: Reader, { categoryId, tagIds }: ProjectFields): voi
   }
   const unknown = tagIds?.find(tagId => findLabel(db, 'tag', tagId) === undefined)
   if (unknown !== undefined) throw invalid('tagIds', `"tagIds" holds "${unknown}": there is no such tag`)
-}
-
-/** Two projects may neither share a target nor may one's contain the other's, by name or by where the names lead. */
-function checkPathIsFree(db: Reader, deployPath: string, ownId?: string): void {
-  const places = placesOf(deployPath)
-  const other = listProjects(db, {}).find(project => {
-    return project.id !== ownId && placesOf(project.deployPath).some(place => places.some(own => overlap(own, place)))
-  })
-  if (other === undefined) return
-  const sentence = `"${deployPath}" is taken: the project "${other.name}" deploys to "${other.deployPath}"`
-  throw new Refusal('conflict', 'path_taken', sentence, { field: 'deployPath' })
-}
-
-function placesOf(deployPath: string): string[] {
-  try {
-    return [deployPath, realPlace(deployPath)]
-  } catch {
-    return [deployPath] // it leads nowhere any more
-  }
-}
-
-function overlap(one: string, other: string): boolean {
-  return isInside(one, other) || isInside(other, one)
 }
 
 function busy(what: string, id: string): Refusal {

@@ -6,7 +6,7 @@
  *   3. svc.db.tmp written, synced, renamed over svc.db, the rename synced
  *   4. between two lines: a new redo log with the lines written meanwhile, renamed over the old one
  *
- * Only 1 holds up the process (about 1 ms a MB); writes go on through 2 and 3. A crash at any point leaves a svc.db and
+ * None of it holds up the process: an image takes no time (page-file.ts), and writes go on through 2 and 3. A crash at any point leaves a svc.db and
  * a redo log that fit: lines whose number svc.db has are passed over.
  */
 import { dirname } from 'node:path'
@@ -14,6 +14,7 @@ import type { Clock } from '../base/clock.js'
 import type { Disk } from './disk.js'
 import type { GroupCommit } from './group-commit.js'
 import type { Memory } from './memory.js'
+import type { Image } from './page-file.js'
 import type { RedoFile } from './redo-file.js'
 
 export interface Checkpoints {
@@ -61,11 +62,15 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
     if (upTo === held && !force) return
     const image = stampedImage(options.memory(), upTo, clock)
     const from = redo.end
-    await commits.settled()
-    await replaceFile(disk, path, image)
+    try {
+      await commits.settled()
+      await replaceFile(disk, path, image)
+    } finally {
+      image.release()
+    }
     held = upTo
     await commits.between(() => redo.restart(upTo, from))
-    foldAt = Math.max(foldBytes, image.length * largestShare)
+    foldAt = Math.max(foldBytes, image.bytes * largestShare)
   }
 
   /** One at a time; whoever asks while one runs gets the next. */
@@ -102,22 +107,25 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
   }
 }
 
-/** The image of a database, which says itself that it holds the writes up to `upTo`. */
-export function stampedImage(memory: Memory, upTo: number, clock: Clock): Uint8Array {
-  memory.run('UPDATE store SET sequence = ?, writtenAt = ?', [upTo, new Date(clock.now()).toISOString()])
-  return memory.image()
+/** The image of a database, which says itself that it holds the writes up to `upTo`. The caller releases it. */
+export function stampedImage(memory: Memory, upTo: number, clock: Clock): Image {
+  return memory.image('UPDATE store SET sequence = ?, writtenAt = ?', [upTo, new Date(clock.now()).toISOString()])
 }
 
 /**
- * Puts `bytes` in the place of the file at `path`, which is at every moment either the old one or the new one, whole:
+ * Puts an image in the place of the file at `path`, which is at every moment either the old one or the new one, whole:
  * written beside it, synced, renamed, and the rename synced. When it rejects before the rename, nothing has changed.
  */
-export async function replaceFile(disk: Disk, path: string, bytes: Uint8Array): Promise<void> {
+export async function replaceFile(disk: Disk, path: string, image: Image): Promise<void> {
   const beside = `${path}.tmp`
   try {
     const file = await disk.create(beside)
     try {
-      await file.write(bytes, 0)
+      let at = 0
+      for (const piece of image.pieces) {
+        await file.write(piece, at)
+        at += piece.length
+      }
       await file.sync()
     } finally {
       await file.close()

@@ -23,8 +23,11 @@ import { Refusal } from '../base/refusal.js'
 import { createCheckpoints, stampedImage } from './checkpoint.js'
 import { realDisk } from './disk.js'
 import type { Disk } from './disk.js'
+import { createFollowers } from './followers.js'
+import type { Followed } from './followers.js'
 import { createGroupCommit } from './group-commit.js'
 import type { Memory } from './memory.js'
+import type { Image } from './page-file.js'
 import { damaged, recover } from './recovery.js'
 import { encodeLine, encodeTransaction } from './redo.js'
 import type { Call } from './redo.js'
@@ -64,13 +67,16 @@ export interface Store extends Reader {
   state(): StoreState
   /** Grows whenever memory changes: what was read at one revision is so until the next. */
   revision(): number
+  /** For who keeps what it read of a table: which rows of it are written to from now on. */
+  follow(table: string): Followed
   /** Folds the redo log into svc.db. */
   checkpoint(): Promise<void>
   /**
    * The database as a SQLite file, as it is at one moment, which `at` shares: nothing else runs between the two. Resolves
-   * once every write that is in it is durable. Refuses `disk_full`, `write_failed`, `database_unavailable`.
+   * once every write that is in it is durable. The caller releases it. Refuses `disk_full`, `write_failed`,
+   * `database_unavailable`.
    */
-  image(at?: () => void): Promise<Uint8Array>
+  image(at?: () => void): Promise<Image>
   /** Waits for the writes that were begun, folds, and lets go of the files. */
   close(): Promise<void>
 }
@@ -110,10 +116,15 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   let memory: Memory | null = recovered.memory
   let failure: string | null = null
   let isWriting = false
+  /** What the write that is being made has changed so far. */
+  let unfinished: Call[] = []
   let revision = 0
   let closing: Promise<void> | null = null
   let damage: Refusal | null = null
   let verifying: Promise<void> | null = recovered.isChecked ? Promise.resolve() : null
+
+  const followers = createFollowers(() => unfinished.length > 0)
+  memory.follow(followers.touch)
 
   const redo = openRedoFile({ disk, path: redoPath, end: recovered.redo?.end ?? 0, torn: recovered.redo?.torn ?? false })
   const commits = createGroupCommit({
@@ -163,10 +174,12 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   /** Memory becomes what the disk holds, after a write in it could not be made durable. */
   function rebuild(): void {
     revision++
+    followers.touchAll()
     memory?.close()
     memory = null
     try {
       memory = recover({ ...files, redoEnd: redo.end }).memory
+      memory.follow(followers.touch)
     } catch (error) {
       failure = reasonOf(error)
     }
@@ -185,6 +198,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     const calls: Call[] = []
     const recorder = transactionOf(live(), calls)
     isWriting = true
+    unfinished = calls
     try {
       return live().transaction(() => {
         const result = work(recorder.tx)
@@ -194,20 +208,26 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     } finally {
       recorder.end()
       isWriting = false
+      unfinished = []
       revision++
     }
   }
 
-  async function image(at: () => void = () => {}): Promise<Uint8Array> {
+  async function image(at: () => void = () => {}): Promise<Image> {
     await verified()
     const upTo = commits.executed
-    const bytes = stampedImage(live(), upTo, clock)
-    at()
-    await commits.settled().catch((error: unknown) => {
-      // An earlier or a later write may have been refused, which is not in it.
-      if (commits.durable < upTo) throw error
-    })
-    return bytes
+    const taken = stampedImage(live(), upTo, clock)
+    try {
+      at()
+      await commits.settled().catch((error: unknown) => {
+        // An earlier or a later write may have been refused, which is not in it.
+        if (commits.durable < upTo) throw error
+      })
+      return taken
+    } catch (error) {
+      taken.release()
+      throw error
+    }
   }
 
   async function close(): Promise<void> {
@@ -242,6 +262,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       return { ok: error === null, path: databasePath, error }
     },
     revision: () => revision,
+    follow: followers.follow,
     checkpoint: () => checkpoints.fold(),
     image,
     close: () => (closing ??= close())

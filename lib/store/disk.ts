@@ -16,6 +16,8 @@ export interface DiskFile {
 export interface Disk {
   /** The whole file, in memory of its own; null: there is none. */
   read(path: string): Uint8Array | null
+  /** The same in pieces of so many bytes, the last one with what is left: no piece holds the memory of another. */
+  readPieces(path: string, pieceBytes: number): Uint8Array[] | null
   /** Bytes of a file; null: there is none. */
   size(path: string): number | null
   open(path: string): Promise<DiskFile>
@@ -48,6 +50,7 @@ const [open, close, read, write, ftruncate, fdatasync, fsync, rename, unlink] = 
 /** The file system of this machine. */
 export const realDisk: Disk = {
   read: path => unlessMissing(() => fs.readFileSync(path)),
+  readPieces: (path, pieceBytes) => unlessMissing(() => readPieces(path, pieceBytes)),
   size: path => unlessMissing(() => fs.statSync(path).size),
   async open(path) {
     return fileOf(await open(path, 'r+'))
@@ -74,6 +77,32 @@ export const realDisk: Disk = {
       await close(directory)
     }
   }
+}
+
+function readPieces(path: string, pieceBytes: number): Uint8Array[] {
+  const fd = fs.openSync(path, 'r')
+  try {
+    const pieces: Uint8Array[] = []
+    for (;;) {
+      const piece = Buffer.allocUnsafeSlow(pieceBytes)
+      const got = fill(fd, piece)
+      if (got > 0) pieces.push(piece.subarray(0, got))
+      if (got < pieceBytes) return pieces
+    }
+  } finally {
+    fs.closeSync(fd)
+  }
+}
+
+/** Reads on from where the file is; gives less than there is room only at its end. */
+function fill(fd: number, into: Uint8Array): number {
+  let got = 0
+  while (got < into.length) {
+    const more = fs.readSync(fd, into, got, into.length - got, null)
+    if (more === 0) break
+    got += more
+  }
+  return got
 }
 
 /** A command that root runs must not make what the server's own user cannot read. */

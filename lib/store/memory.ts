@@ -1,12 +1,12 @@
 import type { Database, SqlJsStatic, Statement } from 'sql.js'
 import type { Reader, Value } from './database.js'
+import { createPageFile, piecesOf } from './page-file.js'
+import type { Image, PageFile } from './page-file.js'
 import { checkRead, checkValues, checkWrite } from './statements.js'
 
 /**
- * The database in memory: sql.js, with statements prepared once. Knows nothing of disks.
- *
- * `image()` is SQLite's own file format. sql.js closes and reopens the database for it, which drops prepared statements
- * and pragmas: both are made again here.
+ * The database in memory: sql.js, with statements prepared once, on a file that gives images of itself (page-file.ts).
+ * Knows nothing of disks.
  */
 export interface Memory extends Reader {
   /** Runs one statement that changes rows; gives their number. */
@@ -17,7 +17,13 @@ export interface Memory extends Reader {
   pragma(text: string): unknown
   /** Runs `work` between BEGIN and COMMIT; rolls back when it throws. */
   transaction<T>(work: () => T): T
-  image(): Uint8Array
+  /**
+   * Runs one last statement that changes a row, and gives the database with it, in SQLite's own file format. Takes no time.
+   * Not within a transaction. The caller releases it.
+   */
+  image(sql: string, values: readonly Value[]): Image
+  /** `listener` is told of every row that is written to, whatever statement, trigger or reference does it. */
+  follow(listener: (table: string, row: number) => void): void
   close(): void
 }
 
@@ -30,23 +36,40 @@ interface Prepared {
 const maxStatements = 256
 
 // The only other copy of the database is written by checkpoints, so SQLite itself has nothing to sync or journal on disk.
+// Pages are written when a transaction ends and not before, so that the file is always of a moment between two, and never
+// has to be made shorter again (page-file.ts).
 const pragmas = `
-  PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;
+  PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_spill = OFF;
   PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;`
 
-/** Opens a database in memory: the one whose file is handed in, or an empty one. Throws what SQLite says of the file. */
-export function createMemory(sqlite: SqlJsStatic, file: Uint8Array | null): Memory {
-  const database = new sqlite.Database(file)
+/**
+ * Opens a database in memory: the one whose file is handed in, whole or in pieces (`pieceBytes`), or an empty one. The
+ * memory of the file is the database's from then on. Throws what SQLite says of the file.
+ */
+export function createMemory(sqlite: SqlJsStatic, file: Uint8Array | readonly Uint8Array[] | null): Memory {
+  const whole = file ?? firstPage(sqlite)
+  const pages = createPageFile(whole instanceof Uint8Array ? piecesOf(whole) : whole)
+  const database = new sqlite.Database(pages.handed)
   try {
+    if (!pages.adopted) throw new Error('sql.js keeps the bytes of a database in another way than it did')
     database.exec(pragmas)
   } catch (error) {
     database.close()
     throw error
   }
-  return memoryOf(database)
+  return memoryOf(database, pages)
 }
 
-function memoryOf(database: Database): Memory {
+/** A database that has a header, and nothing else. */
+function firstPage(sqlite: SqlJsStatic): Uint8Array {
+  const database = new sqlite.Database()
+  database.exec('PRAGMA user_version = 0')
+  const page = database.export()
+  database.close()
+  return page
+}
+
+function memoryOf(database: Database, pages: PageFile): Memory {
   const kept = new Map<string, Prepared>()
 
   function prepare(sql: string, check: (sql: string) => void): Prepared {
@@ -105,14 +128,16 @@ function memoryOf(database: Database): Memory {
     }
   }
 
+  function run(sql: string, values: readonly Value[]): number {
+    checkValues(sql, values)
+    step(prepare(sql, checkWrite), values)
+    return database.getRowsModified()
+  }
+
   return {
     get: <T>(sql: string, ...values: Value[]) => rows<T>(sql, values, 1)[0],
     all: <T>(sql: string, ...values: Value[]) => rows<T>(sql, values, Infinity),
-    run(sql, values) {
-      checkValues(sql, values)
-      step(prepare(sql, checkWrite), values)
-      return database.getRowsModified()
-    },
+    run,
     pragma: text => database.exec(`PRAGMA ${text}`)[0]?.values[0]?.[0],
     script(sql) {
       database.exec(sql)
@@ -128,11 +153,14 @@ function memoryOf(database: Database): Memory {
         throw error
       }
     },
-    image() {
-      kept.clear()
-      const image = database.export()
-      database.exec(pragmas)
-      return image
+    image(sql, values) {
+      const before = pages.writes
+      run(sql, values)
+      if (pages.writes === before) throw new Error('sql.js does not write to the file that it was given any more')
+      return pages.image()
+    },
+    follow(listener) {
+      database.updateHook((_operation, _database, table, row) => listener(table, row))
     },
     close() {
       kept.clear()

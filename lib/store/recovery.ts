@@ -9,6 +9,7 @@ import type { Disk } from './disk.js'
 import { createMemory } from './memory.js'
 import type { Memory } from './memory.js'
 import { faultOfPages } from './page-check.js'
+import { pieceBytes } from './page-file.js'
 import { readRedo } from './redo.js'
 import type { Call, RedoContent } from './redo.js'
 import { applicationId, schemaVersion, versionOf } from './schema.js'
@@ -40,8 +41,9 @@ const directCheckBytes = 8 * 1024 * 1024
 /** Refuses: `database_damaged`, `database_newer`, `database_missing`, `database_unreadable`, `redo_damaged`, `redo_newer`. */
 export function recover(options: RecoveryOptions): Recovered {
   const { databasePath, redoPath } = options
-  const file = readWhole(options, databasePath)
-  const log = readWhole(options, redoPath)?.subarray(0, options.redoEnd)
+  const { disk } = options
+  const file = readable(databasePath, () => disk.readPieces(databasePath, pieceBytes))
+  const log = readable(redoPath, () => disk.read(redoPath))?.subarray(0, options.redoEnd)
   const redo = log === undefined ? null : readRedo(log, redoPath)
   if (file === null) {
     if (redo !== null && (redo.lines.length > 0 || redo.after > 0)) throw missing(databasePath, redoPath)
@@ -51,19 +53,19 @@ export function recover(options: RecoveryOptions): Recovered {
   const { memory, held } = openDatabase(options.sqlite, file, databasePath)
   try {
     const sequence = redo === null ? held : replay(memory, held, redo, options)
-    return { memory, held, sequence, redo, isChecked: file.length <= directCheckBytes }
+    return { memory, held, sequence, redo, isChecked: isSmall(file) }
   } catch (error) {
     memory.close()
     throw error
   }
 }
 
-function openDatabase(sqlite: SqlJsStatic, file: Uint8Array, path: string): { memory: Memory; held: number } {
+function openDatabase(sqlite: SqlJsStatic, file: Uint8Array[], path: string): { memory: Memory; held: number } {
   const fault = faultOfHeader(file)
   if (fault !== null) throw damaged(path, fault)
   // Someone opened it in WAL mode and closed it again: the file is complete, and memory has no WAL (sqlite3_deserialize
   // asks for the same two bytes).
-  if (file[18] === 2) file.fill(1, 18, 20)
+  if (file[0]?.[18] === 2) file[0].fill(1, 18, 20)
   let memory: Memory
   try {
     memory = createMemory(sqlite, file)
@@ -71,7 +73,7 @@ function openDatabase(sqlite: SqlJsStatic, file: Uint8Array, path: string): { me
     throw damaged(path, (error as Error).message, error)
   }
   try {
-    return { memory, held: checked(memory, path, file.length <= directCheckBytes) }
+    return { memory, held: checked(memory, path, isSmall(file)) }
   } catch (error) {
     memory.close()
     throw error instanceof Refusal ? error : damaged(path, (error as Error).message, error)
@@ -79,21 +81,30 @@ function openDatabase(sqlite: SqlJsStatic, file: Uint8Array, path: string): { me
 }
 
 /** What can be told without SQLite: https://sqlite.org/fileformat2.html#the_database_header. */
-function faultOfHeader(file: Uint8Array): string | null {
-  const header = Buffer.from(file.buffer, file.byteOffset, Math.min(file.length, 100))
+function faultOfHeader(file: Uint8Array[]): string | null {
+  const length = lengthOf(file)
+  const header = Buffer.from(file[0]?.subarray(0, 100) ?? [])
   if (header.length < 100 || header.toString('latin1', 0, 16) !== 'SQLite format 3\0') return 'it is not a SQLite file'
   const pageBytes = header.readUInt16BE(16) === 1 ? 65536 : header.readUInt16BE(16)
   const pages = header.readUInt32BE(28)
   const isCountValid = header.readUInt32BE(24) === header.readUInt32BE(92)
-  if (isCountValid && pages * pageBytes !== file.length) {
-    return `it is ${file.length} bytes long, and its header says ${pages * pageBytes}`
+  if (isCountValid && pages * pageBytes !== length) {
+    return `it is ${length} bytes long, and its header says ${pages * pageBytes}`
   }
   return null
 }
 
+function lengthOf(file: Uint8Array[]): number {
+  return file.reduce((sum, { length }) => sum + length, 0)
+}
+
+function isSmall(file: Uint8Array[]): boolean {
+  return lengthOf(file) <= directCheckBytes
+}
+
 /** Gives the number of the last write the file holds. */
-function checked(memory: Memory, path: string, isSmall: boolean): number {
-  const fault = isSmall ? faultOfPages(memory) : null
+function checked(memory: Memory, path: string, checksPages: boolean): number {
+  const fault = checksPages ? faultOfPages(memory) : null
   if (fault !== null) throw damaged(path, fault)
   if (memory.pragma('application_id') !== applicationId) {
     throw damaged(path, 'it is the database of another program')
@@ -151,9 +162,9 @@ function refuseForeignJournals({ disk, databasePath }: RecoveryOptions): void {
   }
 }
 
-function readWhole({ disk }: RecoveryOptions, path: string): Uint8Array | null {
+function readable<T>(path: string, read: () => T): T {
   try {
-    return disk.read(path)
+    return read()
   } catch (error) {
     throw new Refusal(
       'unavailable',

@@ -23,6 +23,54 @@ const label = (name: string) => `
     updatedAt TEXT NOT NULL
   ) WITHOUT ROWID;`
 
+// A deployment that still goes on is told even where a later one is over (cancelled while it waited).
+const followDeployments = `
+  UPDATE projects SET
+    lastDeployAt = (SELECT max(d.startTime) FROM deployments d WHERE d.projectId = projects.id),
+    status = CASE
+      WHEN EXISTS (SELECT 1 FROM deployments d WHERE d.projectId = projects.id AND d.status IN ('queued', 'running')) THEN 'running'
+      ELSE coalesce(
+        (SELECT d.status FROM deployments d WHERE d.projectId = projects.id ORDER BY d.startTime DESC, d.position DESC LIMIT 1),
+        'idle'
+      )
+    END`
+const followTags = `
+  UPDATE projects SET tagIds = (SELECT json_group_array(tagId) FROM projectTags t WHERE t.projectId = projects.id)`
+
+const countDay = (row: 'NEW' | 'OLD', by: 1 | -1) => `
+  INSERT INTO deploymentDays (date, status, deployments) VALUES (substr(${row}.startTime, 1, 10), ${row}.status, ${by})
+  ON CONFLICT (date, status) DO UPDATE SET deployments = deployments + excluded.deployments;`
+
+/**
+ * What lists and summaries say, kept by the database itself whenever a row changes that it follows from: asked of 100,000
+ * deployments of 5,000 projects each time, it takes a tenth of a second and more (test/bench/scale).
+ */
+const summaries = `
+  ALTER TABLE projects ADD COLUMN tagIds TEXT NOT NULL DEFAULT '[]';
+  ALTER TABLE projects ADD COLUMN status TEXT NOT NULL DEFAULT 'idle';
+  ALTER TABLE projects ADD COLUMN lastDeployAt TEXT;
+  ${followTags};
+  ${followDeployments};
+  CREATE INDEX projectsPinned ON projects (createdAt) WHERE pinned = 1;
+  CREATE TRIGGER tagsAfterInsert AFTER INSERT ON projectTags BEGIN ${followTags} WHERE id = NEW.projectId; END;
+  CREATE TRIGGER tagsAfterDelete AFTER DELETE ON projectTags BEGIN ${followTags} WHERE id = OLD.projectId; END;
+  CREATE TRIGGER statusAfterProject AFTER INSERT ON projects BEGIN ${followDeployments} WHERE id = NEW.id; END;
+  CREATE TRIGGER statusAfterInsert AFTER INSERT ON deployments BEGIN ${followDeployments} WHERE id = NEW.projectId; END;
+  CREATE TRIGGER statusAfterUpdate AFTER UPDATE OF status, startTime ON deployments
+    BEGIN ${followDeployments} WHERE id = NEW.projectId; END;
+  CREATE TRIGGER statusAfterDelete AFTER DELETE ON deployments BEGIN ${followDeployments} WHERE id = OLD.projectId; END;
+  CREATE TABLE deploymentDays (
+    date TEXT NOT NULL,
+    status TEXT NOT NULL,
+    deployments INTEGER NOT NULL,
+    PRIMARY KEY (date, status)
+  ) WITHOUT ROWID;
+  INSERT INTO deploymentDays SELECT substr(startTime, 1, 10) AS date, status, count(*) FROM deployments GROUP BY date, status;
+  CREATE TRIGGER daysAfterInsert AFTER INSERT ON deployments BEGIN ${countDay('NEW', 1)} END;
+  CREATE TRIGGER daysAfterUpdate AFTER UPDATE OF status, startTime ON deployments
+    BEGIN ${countDay('OLD', -1)} ${countDay('NEW', 1)} END;
+  CREATE TRIGGER daysAfterDelete AFTER DELETE ON deployments BEGIN ${countDay('OLD', -1)} END;`
+
 const migrations: Migration[] = [
   {
     what: 'how far the redo log has been folded in',
@@ -148,14 +196,15 @@ const migrations: Migration[] = [
       ) WITHOUT ROWID;`
   },
   {
-    what: 'rights and limits of a project; the address a client claims beside the one that was seen',
+    what: 'rights and limits of a project; the address a client claims beside the one that was seen; summaries',
     sql: `
       ALTER TABLE projects ADD COLUMN allowedEnv TEXT NOT NULL DEFAULT '[]';
       ALTER TABLE projects ADD COLUMN runAs TEXT;
       ALTER TABLE projects ADD COLUMN umask TEXT;
       ALTER TABLE projects ADD COLUMN maxDiskMb INTEGER;
       ALTER TABLE deployments ADD COLUMN claimedIp TEXT;
-      ALTER TABLE audit ADD COLUMN claimedIp TEXT;`
+      ALTER TABLE audit ADD COLUMN claimedIp TEXT;
+      ${summaries}`
   }
 ]
 

@@ -19,7 +19,12 @@ interface Upgrade {
 export async function upgrade({ memory, held, sequence }: Recovered, { disk, clock, databasePath }: Upgrade): Promise<number> {
   const from = versionOf(memory)
   if (held !== null && from < schemaVersion) {
-    await replaceFile(disk, `${databasePath}.schema-${from}`, stampedImage(memory, sequence, clock))
+    const image = stampedImage(memory, sequence, clock)
+    try {
+      await replaceFile(disk, `${databasePath}.schema-${from}`, image)
+    } finally {
+      image.release()
+    }
   }
   return migrate(memory)
 }

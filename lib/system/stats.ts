@@ -2,6 +2,7 @@ import type { DeploymentRow, DeploymentStep, StepName } from '../model/deploymen
 import { stepNames } from '../model/deployment.js'
 import type { Heatmap, SuccessRates } from '../model/stats.js'
 import type { Reader } from '../store/database.js'
+import { countDeploymentsByDay } from '../store/tables/deployments.js'
 import { successRate } from './status.js'
 
 export interface StepDurations {
@@ -84,14 +85,14 @@ interface DayCounts {
 }
 
 function countByDay(store: Reader, dates: string[]): DayCounts[] {
-  const rows = store.all<DayCounts>(
-    `SELECT substr(startTime, 1, 10) AS date, count(*) AS count,
-       sum(status = 'success') AS success, sum(status = 'failed') AS failed
-     FROM deployments WHERE startTime >= ? GROUP BY date`,
-    dates[0] ?? ''
-  )
-  const found = new Map(rows.map(row => [row.date, row]))
-  return dates.map(date => found.get(date) ?? { date, count: 0, success: 0, failed: 0 })
+  const found = new Map(dates.map(date => [date, { date, count: 0, success: 0, failed: 0 }]))
+  for (const { date, status, deployments } of countDeploymentsByDay(store, dates[0] ?? '')) {
+    const day = found.get(date)
+    if (day === undefined) continue // of a clock that went ahead
+    day.count += deployments
+    if (status === 'success' || status === 'failed') day[status] += deployments
+  }
+  return [...found.values()]
 }
 
 type StepsRow = Pick<DeploymentRow, 'id' | 'startTime' | 'status' | 'steps'>

@@ -1,16 +1,16 @@
 import type { ServerStatus } from '../model/health.js'
 import type { Reader } from '../store/database.js'
-import { countDeployments } from '../store/tables/deployments.js'
-import { listProjects } from '../store/tables/projects.js'
+import { countDeploymentsByStatus } from '../store/tables/deployments.js'
+import { countProjects } from '../store/tables/projects.js'
 
 export function readStatus(store: Reader, { version, uptimeMs }: { version: string; uptimeMs: number }): ServerStatus {
-  const successCount = countDeployments(store, { status: 'success' })
-  const failedCount = countDeployments(store, { status: 'failed' })
+  const counts = countDeploymentsByStatus(store)
+  const { success: successCount = 0, failed: failedCount = 0 } = counts
   return {
     version,
     uptime: formatUptime(uptimeMs),
-    projectCount: listProjects(store, {}).length,
-    deploymentCount: countDeployments(store, {}),
+    projectCount: countProjects(store),
+    deploymentCount: Object.values(counts).reduce((sum, count) => sum + count, 0),
     successCount,
     failedCount,
     successRate: successRate(successCount, failedCount) ?? 0

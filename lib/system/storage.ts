@@ -7,7 +7,7 @@ import { formatBytes } from '../base/size.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import type { Cleaned, ProjectUsage, StorageUsage } from '../model/storage.js'
 import type { Store } from '../store/database.js'
-import { listProjects } from '../store/tables/projects.js'
+import { readProjects } from '../store/tables/projects.js'
 import { measureTree } from './tree-size.js'
 
 export interface CleanRequest {
@@ -51,7 +51,7 @@ export function createStorage(needs: Needs): Storage {
   let measuring: Promise<StorageUsage> | undefined
 
   async function measure(): Promise<StorageUsage> {
-    const projects = listProjects(store, {})
+    const projects = readProjects(store, ['id', 'deployPath'])
     const [kept, tmp, database, figures] = await Promise.all([
       ownersOf(store).then(owners => measureDeployments(home.deployments, owners)),
       measureFiles(home.tmp, () => true),
@@ -70,7 +70,7 @@ export function createStorage(needs: Needs): Storage {
   }
 
   async function clean({ dryRun, projectId, keep, actor }: CleanRequest): Promise<Cleaned> {
-    const ids = listProjects(store, {}).map(project => project.id)
+    const ids = readProjects(store, ['id']).map(({ id }) => id)
     if (projectId !== undefined && !ids.includes(projectId)) throw notFound('Project', projectId)
     const stale = projectId === undefined ? await retention.staleFiles() : []
     const going = (projectId === undefined ? ids : [projectId]).map(id => {

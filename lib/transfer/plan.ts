@@ -5,7 +5,6 @@
  * A record with a known id (a setting: key) is skipped, or under `overwrite` replaced (§4.13, import rule 1). A category
  * or tag whose name is taken by another id is that one: the imported projects carry it instead.
  */
-import { dirname, resolve } from 'node:path'
 import { oneLine } from '../base/one-line.js'
 import { Refusal, invalid } from '../base/refusal.js'
 import type { Label, LabelKind } from '../model/label.js'
@@ -16,7 +15,8 @@ import { findDeployment } from '../store/tables/deployments.js'
 import { findLabel, findLabelByName } from '../store/tables/labels.js'
 import { findProjectByToken, listProjects } from '../store/tables/projects.js'
 import { readSettings } from '../store/tables/settings.js'
-import { checkDeployPath, realPlace } from '../target/guard.js'
+import { checkDeployPath } from '../target/guard.js'
+import { createTargetPlaces } from '../target/overlap.js'
 import type { LogSourceTable } from './needs.js'
 import { packageFiles } from './package.js'
 import type { LogSourceRecord } from './package.js'
@@ -178,20 +178,19 @@ interface ProjectsInQuestion {
 /** Paths and tokens belong to one project; each clash is named, so that one look at the refusal is enough. */
 function checkProjects(db: Reader, { needs, planned, existing }: ProjectsInQuestion): void {
   const replaced = new Set(planned.filter(({ action }) => action === 'replace').map(({ id }) => id))
-  const targets = createTargets()
-  for (const project of existing) if (!replaced.has(project.id)) targets.add(project)
-  const here = new Map(existing.map(project => [project.id, project]))
+  const byId = new Map(existing.map(project => [project.id, project]))
+  const taken = createTargetPlaces().among(existing.filter(({ id }) => !replaced.has(id)))
   const tokens = new Map<string, string>()
   const clashes: string[] = []
   for (const [index, { id, action, record }] of planned.entries()) {
     if (action === 'skip') continue
     record.deployPath = checkedPath(record.deployPath, index, needs)
-    const was = here.get(id)
+    const was = byId.get(id)
     if (was !== undefined && was.deployPath !== record.deployPath && needs.hasRunning(id)) {
       clashes.push(`"${was.name}" (${id}) has a deployment queued or running, so its deployPath cannot change`)
     }
-    const other = targets.overlapping(record.deployPath)
-    targets.add(record)
+    const other = taken.overlapping(record.deployPath)
+    taken.add(record)
     if (other !== undefined) {
       clashes.push(`"${record.name}" (${id}) would deploy to "${record.deployPath}", and "${other.name}" (${other.id}) deploys to "${other.deployPath}"`)
     }
@@ -213,52 +212,6 @@ function checkedPath(path: string, index: number, { home, allowSystemPaths }: Pl
     const field = `${packageFiles.projects}[${index}].deployPath`
     throw new Refusal(error.kind, error.code, `${field} cannot be imported: ${error.message}`, { field, cause: error })
   }
-}
-
-/** Targets, by their names and by where the names lead. */
-interface Targets {
-  add(project: Project): void
-  /** A project whose target is this one, above it or below it. */
-  overlapping(deployPath: string): Project | undefined
-}
-
-function createTargets(): Targets {
-  const at = new Map<string, Project>()
-  const below = new Map<string, Project>()
-  return {
-    add(project) {
-      for (const place of placesOf(project.deployPath)) {
-        at.set(place, project)
-        for (const above of directoriesAbove(place)) below.set(above, project)
-      }
-    },
-    overlapping(deployPath) {
-      for (const place of placesOf(deployPath)) {
-        const found = [place, ...directoriesAbove(place)].map(one => at.get(one)).find(one => one !== undefined)
-        if (found !== undefined || below.has(place)) return found ?? below.get(place)
-      }
-      return undefined
-    }
-  }
-}
-
-function directoriesAbove(place: string): string[] {
-  const above: string[] = []
-  for (let path = place; path !== dirname(path); ) above.push((path = dirname(path)))
-  return above
-}
-
-function placesOf(deployPath: string): string[] {
-  try {
-    return [resolve(deployPath), realPlace(deployPath)].map(comparable)
-  } catch {
-    return [comparable(resolve(deployPath))]
-  }
-}
-
-/** Windows does not tell upper case from lower case. */
-function comparable(path: string): string {
-  return process.platform === 'win32' ? path.toLowerCase() : path
 }
 
 function checkReferences(file: string, records: ReadonlyArray<{ projectId: string }>, projectIds: Set<string>): void {

@@ -10,7 +10,7 @@ import { oneLine } from '../base/one-line.js'
 import type { ProjectStatus } from '../model/project.js'
 import type { Check, Finding } from '../model/transfer.js'
 import type { Reader } from '../store/database.js'
-import { listProjects } from '../store/tables/projects.js'
+import { readProjects } from '../store/tables/projects.js'
 
 /** What verify needs to know of the database. */
 export interface DatabaseState {
@@ -43,10 +43,12 @@ export function inspectDatabase(db: Reader): DatabaseState {
   const rows = db.all<{ name: string }>(`SELECT name FROM sqlite_master WHERE type = 'table'`)
   const missingTables = neededTables.filter(name => !rows.some(row => row.name === name))
   if (missingTables.length > 0) return { missingTables, projects: [], deploymentCount: 0, orphans: [] }
-  const projects = listProjects(db).map(({ id, name, deployPath, token, status }) => ({ id, name, deployPath, token, status }))
+  const projects = readProjects(db, ['id', 'name', 'deployPath', 'token', 'status'])
   const deploymentCount = db.get<{ n: number }>('SELECT count(*) AS n FROM deployments')?.n ?? 0
   const orphans = db.all<{ id: string; projectId: string }>(
-    'SELECT id, projectId FROM deployments WHERE projectId NOT IN (SELECT id FROM projects) LIMIT ?', maxOrphans
+    `SELECT id, projectId FROM deployments
+     WHERE projectId IN (SELECT DISTINCT projectId FROM deployments EXCEPT SELECT id FROM projects) LIMIT ?`,
+    maxOrphans
   )
   return { missingTables, projects, deploymentCount, orphans }
 }

@@ -8,7 +8,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { extractArchive } from '../../lib/deploy/extract.js'
-import { createExtractThreads } from '../../lib/deploy/extract-threads.js'
+import { createExecutors } from '../../lib/deploy/executors.js'
 import { makeZip, type EntryPlan } from '../support/make-zip.js'
 
 const link = 0o120777
@@ -82,7 +82,7 @@ const loads: Load[] = [
 ]
 
 const directory = mkdtempSync(join(tmpdir(), 'svc-hostile-'))
-const threads = createExtractThreads()
+const threads = createExecutors()
 let runs = 0
 
 async function extract(entries: EntryPlan[], target: string[]): Promise<{ ms: number; outcome: string }> {

@@ -210,7 +210,7 @@ t.test('packages', async t => {
     record('manifest.json', { schemaVersion: 1 }), record('projects.json', [project]), record('deployments.json', [deployment]),
     { name: 'svc-export/outputs/dep_a.log', data: large, method: 8 }, { name: 'svc-export/artifacts/proj_a.zip', data: makeZip([{ name: 'a', data: 'a' }]) }
   ]))
-  const request = { strategy: 'skip-existing', restoreArtifacts: true, dryRun: true, actor } as const
+  const request = { strategy: 'skip-existing', restoreArtifacts: true, accessSettings: false, dryRun: true, actor } as const
   await checkOperations(t, { import: { run: signal => importPackage(needs, path, { ...request, signal }), input: path } })
   await importPackage(needs, path, { ...request, dryRun: false })
   await checkOperations(t, {

@@ -4,6 +4,8 @@ import t from 'tap'
 import { systemActor as actor } from '../../lib/model/audit.js'
 import { createProjects } from '../../lib/projects/projects.js'
 import { listAudit } from '../../lib/store/tables/audit.js'
+import { listDeployments } from '../../lib/store/tables/deployments.js'
+import { insertDeployments } from '../support/many-deployments.js'
 import { openStage } from '../support/store.js'
 
 t.test('projects', async t => {
@@ -65,6 +67,27 @@ t.test('projects', async t => {
     await projects.remove(id, actor)
     t.throws(() => projects.get(id), { kind: 'not_found', code: 'not_found' })
     t.same(removed, [[]])
+  })
+
+  t.test('a long history goes in pieces, the oldest first; what begins meanwhile keeps the project and the rest', async t => {
+    const { id } = await projects.create({ name: 'long', deployPath: at('long') }, actor)
+    await insertDeployments(store, { count: 2500, projectId: id, projectName: 'long' })
+    const newestFirst = (): string[] => listDeployments(store, { projectId: id, limit: 9999 }).map(row => row.id)
+    const [before, from] = [newestFirst(), removed.length]
+
+    const refused = t.rejects(projects.remove(id, actor), { kind: 'conflict', code: 'deployment_running' })
+    running.add(id)
+    await refused
+    t.same(newestFirst(), before.slice(0, 1500))
+    t.same([...(removed.at(-1) as string[])].sort(), before.slice(1500).sort(), 'the files of those that went are gone, too')
+    t.equal(projects.get(id).status, 'success')
+    running.delete(id)
+
+    await projects.remove(id, actor)
+    t.same(newestFirst(), [])
+    t.same(removed.slice(from).map(ids => ids.length), [1000, 1000, 500])
+    t.throws(() => projects.get(id), { code: 'not_found' })
+    t.equal(listAudit(store, { action: 'project.delete', projectId: id, limit: 9 }).length, 1)
   })
 
   t.test('a refused change leaves neither a trace nor an audit entry', async t => {

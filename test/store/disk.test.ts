@@ -28,11 +28,22 @@ t.test('a file is written and read by position, whatever the size, and cut', asy
   t.equal(readFileSync(path, 'utf8'), '01234')
 })
 
+t.test('a file is read in pieces, the last one with what is left', async t => {
+  const path = join(t.testdir({ file: '0123456789', empty: '' }), 'file')
+  const read = (pieceBytes: number) => realDisk.readPieces(path, pieceBytes)?.map(piece => Buffer.from(piece).toString())
+  t.same(read(4), ['0123', '4567', '89'])
+  t.same(read(5), ['01234', '56789'])
+  t.same(read(100), ['0123456789'])
+  t.same(realDisk.readPieces(join(path, '../empty'), 4), [])
+})
+
 t.test('what is not there is null, and what cannot be read throws', async t => {
   const directory = t.testdir({ folder: {} })
   t.equal(realDisk.read(join(directory, 'none')), null)
+  t.equal(realDisk.readPieces(join(directory, 'none'), 4), null)
   t.equal(realDisk.size(join(directory, 'none')), null)
   t.throws(() => realDisk.read(join(directory, 'folder')), { code: 'EISDIR' })
+  t.throws(() => realDisk.readPieces(join(directory, 'folder'), 4), { code: 'EISDIR' })
   await t.rejects(realDisk.open(join(directory, 'none')), { code: 'ENOENT' })
 })
 

@@ -4,19 +4,22 @@ import { writeSetting } from '../../lib/store/tables/settings.js'
 
 /**
  * A program to be killed: writes to every store it is given, several writers at a time, and says `<store> <n>` on
- * stdout as soon as write n was acknowledged. Each write leaves two rows. Checkpoints come every few dozen writes.
+ * stdout as soon as write n was acknowledged. Each write leaves two rows. Checkpoints come every few dozen writes; every
+ * fourth store has large rows, so that its svc.db is written in several pieces.
  */
 const writers = 3
-const foldBytes = 12 * 1024
+const rowBytes = 400
+const largeTimes = 100
 
 async function writeForEver(directory: string, which: number): Promise<void> {
-  const store = await openStore({ directory, foldBytes })
+  const mostBytes = which % 4 === 0 ? rowBytes * largeTimes : rowBytes
+  const store = await openStore({ directory, foldBytes: 30 * mostBytes })
   let n = store.get<{ n: number }>("SELECT count(*) AS n FROM settings WHERE key <> 'last'")?.n ?? 0
   const write = async () => {
     for (;;) {
       const mine = ++n
       await store.write(tx => {
-        writeSetting(tx, `n${mine}`, 'x'.repeat((mine * 37) % 400))
+        writeSetting(tx, `n${mine}`, 'x'.repeat((mine * 37) % mostBytes))
         writeSetting(tx, 'last', String(mine))
       })
       writeSync(1, `${which} ${mine}\n`)

@@ -34,6 +34,11 @@ export function createPowerCutDisk(files: Map<string, Buffer> = new Map()): Powe
       const inode = names.get(path)
       return inode === undefined ? null : Buffer.from(inode.current)
     },
+    readPieces(path, pieceBytes) {
+      const whole = disk.read(path)
+      if (whole === null) return null
+      return Array.from({ length: Math.ceil(whole.length / pieceBytes) }, (_, n) => whole.slice(n * pieceBytes, (n + 1) * pieceBytes))
+    },
     size: path => names.get(path)?.current.length ?? null,
     async open(path) {
       await step()

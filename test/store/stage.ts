@@ -8,9 +8,10 @@ import { realDisk } from '../../lib/store/disk.js'
 import type { Disk, DiskFile } from '../../lib/store/disk.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 import { recover } from '../../lib/store/recovery.js'
+import { countDeploymentsByDay } from '../../lib/store/tables/deployments.js'
 import { readSettings } from '../../lib/store/tables/settings.js'
 import { openStore } from '../../lib/store/database.js'
-import type { Store, StoreOptions } from '../../lib/store/database.js'
+import type { Reader, Store, StoreOptions } from '../../lib/store/database.js'
 
 /** What the tests of the store share: records with every field, and a disk that fails when it is told to. */
 
@@ -85,6 +86,35 @@ export function withoutSqlite3(): string | false {
   }
 }
 
+/** What triggers keep: of each project, and of each day. */
+export function summariesOf(db: Reader): unknown {
+  return {
+    projects: db.all('SELECT id, status, lastDeployAt, tagIds FROM projects ORDER BY id'),
+    days: countDeploymentsByDay(db, '')
+  }
+}
+
+/** The same, counted from the rows. */
+export function countedSummaries(db: Reader): unknown {
+  const projects = db.all<{ id: string }>('SELECT id FROM projects ORDER BY id').map(({ id }) => {
+    const deployments = db.all<{ status: string; startTime: string }>(
+      'SELECT status, startTime FROM deployments WHERE projectId = ? ORDER BY startTime DESC, position DESC', id
+    )
+    const goesOn = deployments.some(({ status }) => status === 'queued' || status === 'running')
+    const tags = db.all<{ tagId: string }>('SELECT tagId FROM projectTags WHERE projectId = ? ORDER BY tagId', id)
+    return {
+      id,
+      status: goesOn ? 'running' : (deployments[0]?.status ?? 'idle'),
+      lastDeployAt: deployments[0]?.startTime ?? null,
+      tagIds: JSON.stringify(tags.map(({ tagId }) => tagId))
+    }
+  })
+  const days = db.all(
+    'SELECT substr(startTime, 1, 10) AS date, status, count(*) AS deployments FROM deployments GROUP BY date, status ORDER BY date, status'
+  )
+  return { projects, days }
+}
+
 /** Opens a store, and closes it when the test ends. */
 export async function aStore(t: Test, options: Partial<StoreOptions> = {}): Promise<Store> {
   const store = await openStore({ directory: t.testdir(), ...options })
@@ -123,6 +153,7 @@ export function createFaultyDisk(disk: Disk): FaultyDisk {
     code: 'EIO',
     share: 0,
     read: path => (fail('read'), disk.read(path)),
+    readPieces: (path, pieceBytes) => (fail('read'), disk.readPieces(path, pieceBytes)),
     size: path => (fail('stat'), disk.size(path)),
     open: async path => (fail('open'), fileOf(await disk.open(path))),
     create: async path => (fail('open'), fileOf(await disk.create(path))),

@@ -7,13 +7,23 @@ import { createMemory } from '../../lib/store/memory.js'
 import { schemaVersion, versionOf } from '../../lib/store/schema.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 import { readSettings, writeSetting } from '../../lib/store/tables/settings.js'
+import { insertDeployment } from '../../lib/store/tables/deployments.js'
+import { insertLabel } from '../../lib/store/tables/labels.js'
+import { findProject, insertProject } from '../../lib/store/tables/projects.js'
 import { olderDatabase } from '../support/older-database.js'
-import { createFaultyDisk } from './stage.js'
+import { aDeployment, aLabel, aProject, countedSummaries, createFaultyDisk, summariesOf } from './stage.js'
 
 /** A data directory of the schema before the last, killed: `a` is in svc.db, `b` in its redo log. */
 async function olderHome(directory: string): Promise<void> {
   const store = await openStore({ directory })
-  await store.write(tx => writeSetting(tx, 'a', '1'))
+  await store.write(tx => {
+    writeSetting(tx, 'a', '1')
+    insertLabel(tx, 'tag', aLabel())
+    insertProject(tx, aProject({ tagIds: ['tag_a'] }))
+    insertProject(tx, aProject({ id: 'proj_b' }))
+    insertDeployment(tx, aDeployment())
+    insertDeployment(tx, aDeployment({ id: 'dep_b', status: 'failed', startTime: '2026-01-03T00:00:00.000Z' }))
+  })
   await store.checkpoint()
   await store.write(tx => writeSetting(tx, 'b', '2'))
   const files = ['svc.db', 'svc.db.redo'].map(name => [name, readFileSync(join(directory, name))] as const)
@@ -50,6 +60,16 @@ t.test('an upgrade keeps the database that was there, whole, for whoever goes ba
     await (await openStore({ directory })).close()
     t.ok(readFileSync(kept).equals(before))
   })
+})
+
+t.test('an upgrade counts what is kept of deployments and tags from then on', async t => {
+  const directory = t.testdir({})
+  await olderHome(directory)
+  const store = await openStore({ directory })
+  t.teardown(() => store.close())
+  t.same(summariesOf(store), countedSummaries(store))
+  t.match(findProject(store, 'proj_a'), { status: 'failed', lastDeployAt: '2026-01-03T00:00:00.000Z', tagIds: ['tag_a'] })
+  t.match(findProject(store, 'proj_b'), { status: 'idle', lastDeployAt: null, tagIds: [] })
 })
 
 t.test('an upgrade that ends at any step of the disk is completed by the next start', async t => {

@@ -14,7 +14,8 @@ export async function smallHome(directory: string): Promise<Record<string, Uint8
   const image = await store.image()
   await store.close()
   return {
-    'svc.db': image,
+    // Not a Buffer, whose slice() sql.js would take for a copy.
+    'svc.db': new Uint8Array(Buffer.concat(image.pieces)),
     'config.json': Buffer.from('{"adminToken": "kept-token-123456789012"}\n'),
     'deployments/dep_aaaaaaaaaaaaaaaa.log': Buffer.from('2026-01-01T00:00:00.000Z hello\n')
   }

@@ -11,6 +11,20 @@ export async function olderDatabase(path: string): Promise<void> {
     ALTER TABLE projects DROP COLUMN maxDiskMb;
     ALTER TABLE deployments DROP COLUMN claimedIp;
     ALTER TABLE audit DROP COLUMN claimedIp;
+    DROP TRIGGER tagsAfterInsert;
+    DROP TRIGGER tagsAfterDelete;
+    DROP TRIGGER statusAfterProject;
+    DROP TRIGGER statusAfterInsert;
+    DROP TRIGGER statusAfterUpdate;
+    DROP TRIGGER statusAfterDelete;
+    DROP TRIGGER daysAfterInsert;
+    DROP TRIGGER daysAfterUpdate;
+    DROP TRIGGER daysAfterDelete;
+    DROP TABLE deploymentDays;
+    DROP INDEX projectsPinned;
+    ALTER TABLE projects DROP COLUMN tagIds;
+    ALTER TABLE projects DROP COLUMN status;
+    ALTER TABLE projects DROP COLUMN lastDeployAt;
     PRAGMA user_version = ${schemaVersion - 1}`)
 }
 

@@ -29,9 +29,9 @@ export function columnsOf<T extends { id: string }>(table: string, kinds: { [Fie
       return tx.run(`UPDATE ${table} SET ${set} WHERE id = ?`, ...given.map(field => encode(kinds[field], patch[field])), id)
     },
     decode<R extends T>(row: object) {
-      const record = row as Record<string, unknown>
+      // Not by `delete`, which makes an object slow for everybody who reads it.
+      const { position, ...record } = row as Record<string, unknown>
       for (const field of encoded) record[field] = decode(kinds[field], record[field])
-      delete record['position']
       return record as unknown as R
     }
   }

@@ -72,23 +72,71 @@ export function countDeployments(db: Reader, filter: DeploymentFilter = {}): num
   return db.get<{ n: number }>(`SELECT count(*) AS n FROM deployments ${all(conditions)}`, ...values)?.n ?? 0
 }
 
+/** How many deployments of a status began on a day (UTC). */
+export interface DayCount {
+  date: string
+  status: DeploymentStatus
+  deployments: number
+}
+
+/** Each day and status since `from`, in order; days without any are left out. */
+export function countDeploymentsByDay(db: Reader, from: string): DayCount[] {
+  return db.all(
+    'SELECT date, status, deployments FROM deploymentDays WHERE date >= ? AND deployments > 0 ORDER BY date, status',
+    from
+  )
+}
+
+/** How many deployments there are of each status; one that no deployment has may be left out. */
+export function countDeploymentsByStatus(db: Reader): Partial<Record<DeploymentStatus, number>> {
+  const rows = db.all<Omit<DayCount, 'date'>>('SELECT status, sum(deployments) AS deployments FROM deploymentDays GROUP BY status')
+  return Object.fromEntries(rows.map(({ status, deployments }) => [status, deployments]))
+}
+
 /** Those that are queued or running, in order of arrival. */
 export function unfinishedDeployments(db: Reader): DeploymentRow[] {
   return many(db.all(`SELECT * FROM deployments WHERE status IN ('queued', 'running') ORDER BY startTime, position`))
 }
 
-/** Of every deployment, what says which files it has. */
-export function deploymentStates(db: Reader): Array<{ id: string; isOver: boolean; hasArtifact: boolean }> {
-  const rows = db.all<{ id: string; status: string; hasArtifact: number }>('SELECT id, status, hasArtifact FROM deployments')
-  return rows.map(({ id, status, hasArtifact }) => {
-    return { id, isOver: status === 'success' || status === 'failed', hasArtifact: hasArtifact === 1 }
-  })
+/** What says which files a deployment has. */
+export interface DeploymentState {
+  /** Of its row. */
+  position: number
+  id: string
+  isOver: boolean
+  hasArtifact: boolean
 }
 
-/** Removes a project's records; gives their ids, so that their files can go too. */
-export function deleteDeploymentsOf(tx: Transaction, projectId: string): string[] {
-  const ids = tx.all<{ id: string }>('SELECT id FROM deployments WHERE projectId = ?', projectId).map(({ id }) => id)
-  tx.run('DELETE FROM deployments WHERE projectId = ?', projectId)
+const states = 'SELECT position, id, status, hasArtifact FROM deployments'
+
+/** The states of the deployments that come after a position, as they lie in the table, at most `limit` of them. */
+export function deploymentStates(db: Reader, after = -1, limit = -1): DeploymentState[] {
+  return db.all<StateRow>(`${states} WHERE position > ? ORDER BY position LIMIT ?`, after, limit).map(stateOf)
+}
+
+/** The state of the one at a position. */
+export function deploymentStateAt(db: Reader, position: number): DeploymentState | undefined {
+  return db.all<StateRow>(`${states} WHERE position = ?`, position).map(stateOf)[0]
+}
+
+interface StateRow {
+  position: number
+  id: string
+  status: DeploymentStatus
+  hasArtifact: number
+}
+
+function stateOf({ position, id, status, hasArtifact }: StateRow): DeploymentState {
+  return { position, id, isOver: status === 'success' || status === 'failed', hasArtifact: hasArtifact === 1 }
+}
+
+/**
+ * Removes a project's records, the oldest first, at most `limit` (-1: all); gives their ids, so that their files can go too.
+ */
+export function deleteDeploymentsOf(tx: Transaction, projectId: string, limit = -1): string[] {
+  const oldest = 'FROM deployments WHERE projectId = ? ORDER BY startTime, position LIMIT ?'
+  const ids = tx.all<{ id: string }>(`SELECT id ${oldest}`, projectId, limit).map(({ id }) => id)
+  tx.run(`DELETE FROM deployments WHERE position IN (SELECT position ${oldest})`, projectId, limit)
   return ids
 }
 

@@ -4,11 +4,16 @@ import type { ProjectStatus } from '../../../lib/model/project.js'
 import { deleteDeploymentsOf, insertDeployment } from '../../../lib/store/tables/deployments.js'
 import { insertLabel } from '../../../lib/store/tables/labels.js'
 import {
+  countProjects,
   deleteProject,
   findProject,
   findProjectByToken,
   insertProject,
+  listPinnedProjects,
   listProjects,
+  newestProject,
+  projectAt,
+  readProjects,
   updateProject
 } from '../../../lib/store/tables/projects.js'
 import { aDeployment, aLabel, aProject, aStore } from '../stage.js'
@@ -51,7 +56,7 @@ t.test('an unknown category or tag is refused by the database', async t => {
   t.same(listProjects(store), [])
 })
 
-t.test('the list is newest created first, and with tagIds holds those that have all of them', async t => {
+t.test('the list is newest created first, and tells where each is in the table', async t => {
   const store = await aStore(t)
   await store.write(tx => {
     for (const id of ['tag_a', 'tag_b']) insertLabel(tx, 'tag', aLabel({ id, name: id }))
@@ -60,12 +65,25 @@ t.test('the list is newest created first, and with tagIds holds those that have 
     insertProject(tx, aProject({ id: 'proj_3', createdAt: '2026-01-02' }))
     insertProject(tx, aProject({ id: 'proj_4', createdAt: '2026-01-02', tagIds: ['tag_b'] }))
   })
-  const ids = (tagIds?: string[]) => listProjects(store, tagIds === undefined ? {} : { tagIds }).map(({ id }) => id)
-  t.same(ids(), ['proj_2', 'proj_4', 'proj_3', 'proj_1'])
-  t.same(ids([]), ['proj_2', 'proj_4', 'proj_3', 'proj_1'])
-  t.same(ids(['tag_a']), ['proj_2', 'proj_1'])
-  t.same(ids(['tag_a', 'tag_b', 'tag_a']), ['proj_2'])
-  t.same(ids(['tag_a', 'none']), [])
+  const places = new Map<string, number>()
+  const listed = listProjects(store, ({ id }, position) => void places.set(id, position))
+  t.same(listed.map(({ id }) => id), ['proj_2', 'proj_4', 'proj_3', 'proj_1'])
+  for (const project of listed) t.same(projectAt(store, places.get(project.id) as number), project)
+  t.equal(projectAt(store, 99), undefined)
+  t.strictSame(readProjects(store, ['id', 'status']), listed.map(({ id, status }) => ({ id, status })))
+  t.equal(countProjects(store), 4)
+  t.same(newestProject(store), listed[0])
+})
+
+t.test('the pinned ones are listed by themselves, newest created first', async t => {
+  const store = await aStore(t)
+  t.equal(newestProject(store), undefined)
+  await store.write(tx => {
+    insertProject(tx, aProject({ id: 'proj_1', createdAt: '2026-01-01', pinned: true }))
+    insertProject(tx, aProject({ id: 'proj_2', createdAt: '2026-01-03' }))
+    insertProject(tx, aProject({ id: 'proj_3', createdAt: '2026-01-02', pinned: true }))
+  })
+  t.same(listPinnedProjects(store).map(({ id }) => id), ['proj_3', 'proj_1'])
 })
 
 const histories: Array<[history: DeploymentStatus[], status: ProjectStatus]> = [

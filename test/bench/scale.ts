@@ -1,0 +1,290 @@
+/*
+ * A server with 100,000 deployments of 5,000 projects: how long each list and summary takes, at rest and right after a
+ * write, what a new project and a new deployment cost, and how long nobody is answered while svc.db (132 and 500 MB) is
+ * replaced by a checkpoint or backed up. Figures beside goals; `node dist/test/bench/scale.js lists` measures only the first part.
+ */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { Agent, get, request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { DeploymentRow } from '../../lib/model/deployment.js'
+import { stepNames } from '../../lib/model/deployment.js'
+import type { Project } from '../../lib/model/project.js'
+import { openStore } from '../../lib/store/database.js'
+import type { Transaction } from '../../lib/store/database.js'
+import { insertAudit } from '../../lib/store/tables/audit.js'
+import { insertDeployment } from '../../lib/store/tables/deployments.js'
+import { insertLabel } from '../../lib/store/tables/labels.js'
+import { insertLogSource } from '../../lib/store/tables/log-sources.js'
+import { insertProject } from '../../lib/store/tables/projects.js'
+import { aDeployment, aLabel, aProject } from '../store/stage.js'
+import { machine, median } from '../support/bench.js'
+import { startListening } from '../support/listening.js'
+import type { Listening } from '../support/listening.js'
+import { bareEnvironment, svcPath } from '../support/svc.js'
+import { zipOf } from '../support/zip.js'
+
+const projects = 5000
+const deployments = 100_000
+const auditEntries = 50_000
+const logSources = 1000
+const labels = 40
+const rounds = 7
+const listGoalMs = 50
+const createGoalMs = 20
+const blockGoalMs = 50
+const token = 'bench-admin-token-0123456789'
+
+const stage = mkdtempSync(join(tmpdir(), 'svc-bench-scale-'))
+const agent = new Agent({ keepAlive: true })
+console.log(machine())
+try {
+  await atSize({ name: 'plain', deploymentBytes: 0, isListed: true })
+  if (process.argv[2] !== 'lists') await atSize({ name: 'large', deploymentBytes: 3600, isListed: false })
+} finally {
+  agent.destroy()
+  rmSync(stage, { recursive: true, force: true })
+}
+
+async function atSize({ name, deploymentBytes, isListed }: { name: string; deploymentBytes: number; isListed: boolean }): Promise<void> {
+  const home = join(stage, name)
+  mkdirSync(home)
+  await fill(home, deploymentBytes)
+  const megabytes = Math.round(statSync(join(home, 'svc.db')).size / 1e6)
+  const env = bareEnvironment(stage, { SVC_HOME: home, ADMIN_TOKEN: token })
+  const server = await startListening([svcPath, 'serve', '--port', '0'], { cwd: stage, env, path: 'api/health' })
+  try {
+    console.log(`\n${projects} projects, ${deployments} deployments, svc.db ${megabytes} MB; answers after ${Math.round(server.tookMs)} ms`)
+    // The start looks at the pages of a large file in a thread.
+    await ask(server, 'GET', 'api/overview')
+    await sleep(10_000)
+    if (isListed) await measureRoutes(server)
+    if (process.argv[2] !== 'lists') await measureBlocks(server, home, megabytes)
+  } finally {
+    await server.stop()
+    rmSync(home, { recursive: true, force: true })
+  }
+}
+
+function idOf(prefix: string, n: number): string {
+  return `${prefix}_${n.toString(36).padStart(16, '0')}`
+}
+
+function timeOf(n: number): string {
+  return new Date(Date.now() - (deployments - n) * 60_000).toISOString()
+}
+
+async function fill(home: string, deploymentBytes: number): Promise<void> {
+  const store = await openStore({ directory: home, foldBytes: Infinity })
+  const many = async (count: number, insert: (tx: Transaction, n: number) => void) => {
+    for (let from = 0; from < count; from += 5000) {
+      await store.write(tx => {
+        for (let n = from; n < Math.min(count, from + 5000); n++) insert(tx, n)
+      })
+    }
+  }
+  await many(labels, (tx, n) => {
+    insertLabel(tx, 'tag', aLabel({ id: idOf('tag', n), name: `Tag ${n}` }))
+    insertLabel(tx, 'category', aLabel({ id: idOf('cat', n), name: `Category ${n}` }))
+  })
+  await many(projects, (tx, n) => {
+    const tagIds = [idOf('tag', n % labels), idOf('tag', (n + 1) % labels)]
+    const fields = { id: idOf('proj', n), name: `Site ${n}`, deployPath: join(stage, 'targets', `site-${n}`), token: `token-${n}` }
+    insertProject(tx, aProject({ ...fields, tagIds, categoryId: idOf('cat', n % labels), pinned: n % 500 === 0, createdAt: timeOf(n) }))
+  })
+  await many(deployments, (tx, n) => insertDeployment(tx, rowOf(n, deploymentBytes)))
+  await many(auditEntries, (tx, n) => {
+    const projectId = idOf('proj', n % projects)
+    const entry = { id: idOf('aud', n), at: timeOf(n), action: 'project.update', actor: 'admin', ip: '10.0.0.1', claimedIp: null }
+    insertAudit(tx, { ...entry, projectId, target: projectId, detail: 'name', ok: true })
+  })
+  await many(logSources, (tx, n) => {
+    const at = timeOf(n)
+    const source = { id: idOf('log', n), projectId: idOf('proj', n), label: `Log ${n}`, filePath: `/var/log/site-${n}.log` }
+    insertLogSource(tx, { ...source, kind: 'plain', sortOrder: 0, createdAt: at, updatedAt: at })
+  })
+  await store.close()
+}
+
+/** As a deployment leaves it: its steps with their times. */
+function rowOf(n: number, bytes: number): DeploymentRow {
+  const startTime = timeOf(n)
+  const steps = stepNames.map(name => ({ name, status: 'success' as const, startedAt: startTime, endedAt: startTime }))
+  const fields = { id: idOf('dep', n), projectId: idOf('proj', n % projects), projectName: `Site ${n % projects}`, startTime, endTime: startTime }
+  const message = `Change ${n}${'.'.repeat(bytes)}`
+  return aDeployment({ ...fields, duration: '1.20s', steps, message, hasArtifact: false, status: n % 9 === 0 ? 'failed' : 'success' })
+}
+
+interface Answer {
+  status: number
+  /** Until the head, and until the last byte. */
+  headMs: number
+  ms: number
+  body: string
+}
+
+interface Sent {
+  type: string
+  body: Uint8Array
+  token?: string
+}
+
+/** One request on a connection that stays open. */
+function ask(server: Listening, method: string, path: string, sent?: Sent): Promise<Answer> {
+  const begun = performance.now()
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${sent?.token ?? token}`, ...(sent && { 'content-type': sent.type, 'content-length': sent.body.length }) }
+    const asking = request(server.url + path, { method, agent, headers }, response => {
+      const headMs = performance.now() - begun
+      let body = ''
+      response.setEncoding('utf8').on('data', (text: string) => (body += text))
+      response.once('end', () => resolve({ status: response.statusCode as number, headMs, ms: performance.now() - begun, body }))
+    })
+    asking.once('error', reject).end(sent?.body)
+  })
+}
+
+function json(value: unknown): Sent {
+  return { type: 'application/json', body: Buffer.from(JSON.stringify(value)) }
+}
+
+/** What the thread of the event loop has computed so far, which says more than a clock on a machine that others use. */
+function computedMs(server: Listening): number {
+  try {
+    return Number(readFileSync(`/proc/${server.pid}/task/${server.pid}/schedstat`, 'latin1').split(' ')[0]) / 1e6
+  } catch {
+    return NaN // there is no /proc
+  }
+}
+
+/** Takes turns: something is written, so that what is kept must be read again, then the route is asked twice. */
+async function measureRoutes(server: Listening): Promise<void> {
+  const project = idOf('proj', 7)
+  const paths = [
+    'projects', `projects?tagIds=${idOf('tag', 3)}`, `projects/${project}`, 'overview', 'overview?days=366',
+    'logs', 'logs?limit=200', `logs?projectId=${project}`, 'logs?status=failed&limit=100', `logs?projectId=${project}&status=failed`,
+    'audit', 'audit?limit=200', 'audit?action=auth.login', `audit?projectId=${project}`,
+    'stats/heatmap', 'stats/heatmap?days=366', 'stats/success-rate', 'stats/success-rate?days=366', 'stats/durations', `stats/durations?projectId=${project}`,
+    'search?q=site', 'search?q=4711', 'search?q=nothing-like-it', 'storage', 'categories', 'tags', 'settings/status', 'log-sources', 'health/detail',
+    'migration/verify', `projects/${project}/recent-scripts`, `projects/${project}/log-sources`
+  ]
+  console.log(row('GET', 'at rest', 'worst', 'after a write', 'worst', 'computing', 'KB', 'goal'))
+  for (const path of paths) {
+    const rested: number[] = []
+    const changed: number[] = []
+    const computed: number[] = []
+    let bytes = 0
+    for (let round = -1; round < rounds; round++) {
+      await ask(server, 'PUT', `api/projects/${project}`, json({ description: `Round ${round}` }))
+      const before = computedMs(server)
+      const first = await ask(server, 'GET', `api/${path}`)
+      const computing = computedMs(server) - before
+      const second = await ask(server, 'GET', `api/${path}`)
+      if (first.status !== 200) throw new Error(`${path}: ${first.status} ${first.body.slice(0, 300)}`)
+      bytes = first.body.length
+      if (round < 0) continue
+      changed.push(first.ms)
+      computed.push(computing)
+      rested.push(second.ms)
+    }
+    const worst = Math.max(median(rested), median(changed))
+    console.log(row(path, ms(median(rested)), ms(Math.max(...rested)), ms(median(changed)), ms(Math.max(...changed)), ms(median(computed)), String(Math.round(bytes / 1000)), goal(worst, listGoalMs)))
+  }
+
+  const created: number[] = []
+  const computed: number[] = []
+  const updated: number[] = []
+  for (let round = -1; round < rounds * 2; round++) {
+    const fields = { name: 'New', deployPath: join(stage, 'targets', `new-${round}`) }
+    const before = computedMs(server)
+    const answer = await ask(server, 'POST', 'api/projects', json(fields))
+    const computing = computedMs(server) - before
+    if (answer.status !== 200) throw new Error(`POST: ${answer.status} ${answer.body}`)
+    const { id } = (JSON.parse(answer.body) as { project: Project }).project
+    const moved = await ask(server, 'PUT', `api/projects/${id}`, json({ deployPath: join(stage, 'targets', `moved-${round}`) }))
+    if (round < 0) continue
+    created.push(answer.ms)
+    computed.push(computing)
+    updated.push(moved.ms)
+  }
+  console.log(row('POST /api/projects', ms(median(created)), ms(Math.max(...created)), '', '', ms(median(computed)), '', goal(median(created), createGoalMs)))
+  console.log(row('PUT /api/projects/:id, deployPath', ms(median(updated)), ms(Math.max(...updated)), '', '', '', '', goal(median(updated), createGoalMs)))
+
+  const admitted: number[] = []
+  const file = Buffer.from(await zipOf({ 'index.html': 'Hello' }))
+  const boundary = 'bench-boundary'
+  for (let round = -1; round < rounds * 2; round++) {
+    const part = (head: string) => `--${boundary}\r\nContent-Disposition: form-data; ${head}\r\n\r\n`
+    const parts = [part('name="projectId"'), `${idOf('proj', 100 + round)}\r\n`, part('name="file"; filename="a.zip"'), file, `\r\n--${boundary}--\r\n`]
+    const body = Buffer.concat(parts.map(piece => Buffer.from(piece as string)))
+    const sent = { type: `multipart/form-data; boundary=${boundary}`, body, token: `token-${100 + round}` }
+    const { status, headMs, body: text } = await ask(server, 'POST', 'api/deploy/upload', sent)
+    if (status !== 200) throw new Error(`upload: ${status} ${text}`)
+    if (round >= 0) admitted.push(headMs)
+  }
+  console.log(row('a deployment until it is admitted', ms(median(admitted)), ms(Math.max(...admitted)), '', '', '', '', goal(median(admitted), listGoalMs)))
+}
+
+/** The longest time without an answer, from outside, while something happens. */
+async function measureBlocks(server: Listening, home: string, megabytes: number): Promise<void> {
+  console.log(row('the longest wait for an answer during', 'at rest', 'worst', '', '', '', '', 'goal'))
+  const inode = () => statSync(join(home, 'svc.db')).ino
+  const rest = await pings(server, () => sleep(5000))
+  const report = (what: string, worstMs: number) => console.log(row(what, ms(rest), ms(worstMs), '', '', '', '', goal(worstMs, blockGoalMs)))
+
+  await ask(server, 'PUT', `api/projects/${idOf('proj', 7)}`, json({ description: 'before a checkpoint' }))
+  const before = inode()
+  report(`a checkpoint of ${megabytes} MB`, await pings(server, async () => {
+    while (inode() === before) await sleep(50)
+    await sleep(500)
+  }))
+
+  let writeMs = 0
+  await ask(server, 'PUT', `api/projects/${idOf('proj', 7)}`, json({ description: 'before a checkpoint' }))
+  const again = inode()
+  report(`a checkpoint of ${megabytes} MB, with writes during it`, await pings(server, async () => {
+    while (statSync(join(home, 'svc.db.tmp'), { throwIfNoEntry: false }) === undefined) await sleep(5)
+    for (let n = 0; inode() === again; n = (n + 1) % projects) {
+      const written = await ask(server, 'PUT', `api/projects/${idOf('proj', n)}`, json({ description: 'during a checkpoint' }))
+      writeMs = Math.max(writeMs, written.ms)
+    }
+  }))
+  console.log(row('  the longest write meanwhile', '', ms(writeMs)))
+
+  report(`a backup of ${megabytes} MB`, await pings(server, () => backUp(home)))
+}
+
+/** The whole of it, read and dropped. */
+function backUp(home: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    get({ socketPath: join(home, 'svc.sock'), path: '/api/backup', headers: { host: 'localhost' } }, response => {
+      if (response.statusCode !== 200) reject(new Error(`backup: ${response.statusCode}`))
+      response.resume().once('end', resolve)
+    }).once('error', reject)
+  })
+}
+
+async function pings(server: Listening, during: () => Promise<unknown>): Promise<number> {
+  let isOver = false
+  const done = during().finally(() => (isOver = true))
+  let worst = 0
+  while (!isOver) {
+    worst = Math.max(worst, (await ask(server, 'GET', 'api/health')).ms)
+    await sleep(1)
+  }
+  await done
+  return worst
+}
+
+function row(first: string, ...cells: string[]): string {
+  return `  ${first.padEnd(52)}${cells.map(cell => cell.padStart(14)).join('')}`
+}
+
+function ms(value: number): string {
+  return `${value < 100 ? value.toFixed(1) : Math.round(value)} ms`
+}
+
+function goal(value: number, atMost: number): string {
+  return `${value <= atMost ? 'ok' : 'MISSED'} (${atMost})`
+}
