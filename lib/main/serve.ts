@@ -21,7 +21,7 @@ import { ownDirectory } from '../store/owner.js'
 import { prepareEntrance } from './entrance.js'
 import type { EntranceOptions, Opened } from './entrance.js'
 import { createFront } from './front.js'
-import type { World } from './front.js'
+import type { Front, World } from './front.js'
 import { createListener } from './listener.js'
 import type { RequestEvent } from './listener.js'
 import type { Reloadable } from './reload.js'
@@ -135,7 +135,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const telemetry = new AbortController()
     void sendReport({ event: 'svc.serve.startup', home, environment, version, clock, signal: telemetry.signal })
     const reload = createReload([reloadToken(adminToken, options), entrance.reload], report)
-    return { url, adminToken, services, reload, stop: createStop({ http, services, store, owner, telemetry }) }
+    return { url, adminToken, services, reload, stop: createStop({ http, services, front, store, owner, telemetry }) }
   } catch (error) {
     for (const close of opened.reverse()) await close().catch(() => {})
     throw noSpaceFor(home.directory, error) ?? error
@@ -171,11 +171,12 @@ function followRecords(clock: SteadyClock, newestMs: number | null, report: Repo
 function createStop(running: {
   http: Pick<HttpServer, 'close'>
   services: Services
+  front: Pick<Front, 'failures'>
   store: Store
   owner: { release(): Promise<void> }
   telemetry: AbortController
 }): RunningServer['stop'] {
-  const { http, services, store, owner, telemetry } = running
+  const { http, services, front, store, owner, telemetry } = running
   let stopping: Promise<void> | undefined
 
   async function stop(wait: boolean): Promise<void> {
@@ -187,6 +188,7 @@ function createStop(running: {
     await Promise.all([http.close({ graceMs: replyGraceMs }), services.webhook.stop({ graceMs: notificationGraceMs })])
     await Promise.all([replies, shells])
     await services.logViewer.close()
+    await front.failures.flush()
     await store.close()
     await owner.release()
   }

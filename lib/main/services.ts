@@ -1,7 +1,6 @@
 import { realpathSync } from 'node:fs'
 import type { ApiNeeds } from '../api/routes.js'
 import { createRecords } from '../api/records.js'
-import { createLockout } from '../auth/lockout.js'
 import { elapsedOf } from '../base/clock.js'
 import { createBackups } from '../backup/backup.js'
 import { createDeployer } from '../deploy/deployer.js'
@@ -63,7 +62,7 @@ const searchedForScripts = 200
 /** Builds every service behind the front; each gets what it needs of another as the small interface it declares. */
 export function createServices(world: World, front: Front): Services {
   const { store, home, clock, ids, environment, version, publicUrl, log } = world
-  const { admin, audit, settings, tickets, allowList, startedAtMs } = front
+  const { admin, audit, limiter, settings, tickets, allowList, startedAtMs } = front
   const webhook = createWebhook({ settings, audit: audit.record, clock, ids, version, publicUrl, log })
   const deployer = createDeployer({
     store,
@@ -115,7 +114,7 @@ export function createServices(world: World, front: Front): Services {
     logViewer,
     terminals,
     api: {
-      auth: { admin, lockout: createLockout({ clock }), tickets, audit },
+      auth: { admin, limiter, tickets, audit },
       projects: {
         projects,
         bulk: (action, chosen, actor) => applyToProjects(projects, { action, ids: chosen, actor }),

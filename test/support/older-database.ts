@@ -11,6 +11,8 @@ export async function olderDatabase(path: string): Promise<void> {
     ALTER TABLE projects DROP COLUMN maxDiskMb;
     ALTER TABLE deployments DROP COLUMN claimedIp;
     ALTER TABLE audit DROP COLUMN claimedIp;
+    DROP INDEX auditFailures;
+    ALTER TABLE audit DROP COLUMN failures;
     PRAGMA user_version = ${schemaVersion - 1}`)
 }
 
