@@ -12,8 +12,10 @@ import type { ClientAddress, RequestFacts } from '../http/route.js'
  *   per network     8 failures in 10 minutes lock it for 5 minutes: an IPv4 address, or the /64 of an IPv6 one, as
  *                   witnessed. A success takes nothing back.
  *   of everybody    after 200 failures in 10 minutes, further ones are answered one after the other, a second apart.
- *                   A network that has failed before waits before its next secret is looked at, so a guess costs its
- *                   place in the queue; a network without a failure is checked at once.
+ *                   A network that has failed before waits before its next secret is looked at. A network without a
+ *                   failure is checked at once: only its failure is answered late. While that queue is full, addresses
+ *                   are checked that have shown a right secret before; others are refused unseen, because a process
+ *                   that speaks for a trusted proxy (by default any on this machine) can invent them.
  *
  * A failure counts for the way it came (`wayOf`) as well as for its network: what a web page makes a browser send must
  * not lock out the command line on the same machine.
@@ -23,9 +25,14 @@ const lockMs = 5 * 60_000 // §8
 const maxFailures = 8 // §8
 const brakeAfterFailures = 200
 const slotMs = 1000
-const maxWaiting = 30
-/** Networks remembered; past it the one that failed longest ago is forgotten. */
+/** Answers that wait; a guesser has so many guesses at once, then one in each slot. */
+const maxDelayed = 1000
+/** The longest that a check waits. */
+const maxCheckDelayMs = 30 * slotMs
+/** Networks remembered; past it the one that failed longest ago is forgotten. The brake lets fewer fail in a window. */
 const maxCounters = 20_000
+/** Addresses remembered for a right secret. */
+const maxKnown = 20_000
 
 /** What of a request decides whose failure it is. The local operator's socket is exempt. */
 export type Origin = Pick<RequestFacts, 'headers' | 'query' | 'client'>
@@ -62,15 +69,22 @@ export function createLimiter({ clock, onFailure, wait = waitQuietly }: LimiterN
   let queueEndsAtMs = -Infinity
   /** Networks with an attempt in the queue: each has one place, so that none fills it alone. */
   const waiting = new Set<string>()
+  const known = new Set<string>()
 
   const isBraking = (nowMs: number): boolean => nowMs - (latestAtMs[failures % brakeAfterFailures] as number) < windowMs
 
-  /** The end of the queue; undefined: it is full. */
-  function takeTurn(nowMs: number): Promise<unknown> | undefined {
-    const fromMs = Math.max(nowMs, queueEndsAtMs)
-    if (fromMs - nowMs >= maxWaiting * slotMs) return undefined
-    queueEndsAtMs = fromMs + slotMs
+  const queuedMs = (nowMs: number): number => Math.max(0, queueEndsAtMs - nowMs)
+
+  /** The end of the queue. */
+  function takeTurn(nowMs: number): Promise<unknown> {
+    queueEndsAtMs = nowMs + queuedMs(nowMs) + slotMs
     return wait(queueEndsAtMs - nowMs)
+  }
+
+  function remember(address: string): void {
+    if (known.has(address)) return
+    known.add(address)
+    if (known.size > maxKnown) known.delete(known.keys().next().value as string)
   }
 
   function refuse(client: ClientAddress, refusal: Refusal): never {
@@ -98,7 +112,19 @@ export function createLimiter({ clock, onFailure, wait = waitQuietly }: LimiterN
     refuseLocked(origin, key, nowMs)
     const result = check()
     if (result === null) count(origin.client, key, nowMs)
+    else remember(origin.client.witnessed)
     return result
+  }
+
+  function verifyInTurn<T>(origin: Origin, key: string, check: () => T | null): Promise<T | null> {
+    const nowMs = elapsedOf(clock)
+    const tooLongMs = queuedMs(nowMs) - maxCheckDelayMs
+    if (waiting.has(key) || tooLongMs >= 0) refuse(origin.client, tooManyFailures(tooLongMs))
+    waiting.add(key)
+    return takeTurn(nowMs).then(() => {
+      waiting.delete(key)
+      return verify(origin, key, check)
+    })
   }
 
   return {
@@ -109,17 +135,11 @@ export function createLimiter({ clock, onFailure, wait = waitQuietly }: LimiterN
       const key = `${wayOf(origin)} ${networkOf(client.witnessed)}`
       refuseLocked(origin, key, nowMs)
       if (!isBraking(nowMs)) return verify(origin, key, check)
-      if (hasFailed(counters.get(key), nowMs)) {
-        const turn = waiting.has(key) ? undefined : takeTurn(nowMs)
-        if (turn === undefined) return refuse(client, tooManyFailures(queueEndsAtMs - nowMs))
-        waiting.add(key)
-        return turn.then(() => {
-          waiting.delete(key)
-          return verify(origin, key, check)
-        })
-      }
+      if (hasFailed(counters.get(key), nowMs)) return verifyInTurn(origin, key, check)
+      const isFull = queuedMs(nowMs) >= maxDelayed * slotMs
+      if (isFull && !known.has(client.witnessed)) refuse(client, tooManyFailures(slotMs))
       const result = verify(origin, key, check)
-      return result === null ? (takeTurn(nowMs) ?? Promise.resolve()).then(() => null) : result
+      return result === null && !isFull ? takeTurn(nowMs).then(() => null) : result
     }
   }
 }
@@ -159,7 +179,7 @@ function lockedOut(remainingMs: number): Refusal {
 }
 
 function tooManyFailures(remainingMs: number): Refusal {
-  const retryAfterSeconds = Math.ceil(remainingMs / 1000)
+  const retryAfterSeconds = Math.max(1, Math.ceil(remainingMs / 1000))
   const sentence = `Too many failed attempts from many addresses: try again in ${retryAfterSeconds} seconds`
   return new Refusal('too_many', 'too_many_failures', sentence, { retryAfterSeconds })
 }
