@@ -38,7 +38,7 @@ export async function startSupervised(words: readonly string[], context: Context
   const pm2 = await locatePm2(context)
   const home = locateHome(env, cwd)
   await ensureHome(home)
-  const { values } = await readDotenv(cwd)
+  const { values } = await readDotenv(cwd, 'server')
   const override = values.ADMIN_TOKEN || env['ADMIN_TOKEN'] || undefined
   const token = (await openAdminToken({ home, ids: randomIds, override })).current()
   const files = await writeEcosystem(home, words, cwd)

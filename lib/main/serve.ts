@@ -202,7 +202,7 @@ function createStop(running: {
 
 /** ADMIN_TOKEN, and where it was found. */
 async function readOverride({ cwd, environment }: ServeOptions): Promise<{ token: string; from: string } | undefined> {
-  const { path, values } = await readDotenv(cwd)
+  const { path, values } = await readDotenv(cwd, 'server')
   if (values.ADMIN_TOKEN) return { token: values.ADMIN_TOKEN, from: path }
   const token = environment['ADMIN_TOKEN']
   return token ? { token, from: 'ADMIN_TOKEN' } : undefined
