@@ -36,6 +36,8 @@ export interface Reporter {
   warn(line: string, fault?: { message: string; error: unknown }): void
 }
 
+export type ShowsToken = 'always' | 'new' | 'never'
+
 export interface ServeOptions extends EntranceOptions {
   home: Home
   /** As the user wrote it: `a`, `/a`, `/a/`. */
@@ -46,8 +48,8 @@ export interface ServeOptions extends EntranceOptions {
   /** Whether there may be a terminal, as far as the settings permit (`--no-terminal`); default: yes. */
   terminal?: boolean
   report: Reporter
-  /** Whether what is reported ends in a log, where the token has no business; default: no. */
-  isLogged?: boolean
+  /** Whether the admin token is reported (`new`: only by the start that generates it), or where it is kept; default: always. */
+  showsToken?: ShowsToken
   /** Whether each request is reported when it was answered; default: no. */
   requests?: boolean
   /** The store's, where somebody has begun to load it. */
@@ -121,7 +123,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const place = await entrance.open(http)
     const { url } = place
     http.serve(owner.server)
-    const token = { token: adminToken.current(), tokenFrom: override?.from ?? home.configFile, isLogged: options.isLogged ?? false }
+    const isShown = showsToken(options.showsToken ?? 'always', adminToken)
+    const token = { token: adminToken.current(), tokenFrom: override?.from ?? home.configFile, isShown }
     announce(report, { place, publicUrl, ...token, directory: home.directory })
     if (world.terminal && missingInRuntime.terminal !== null) report.warn(missingInRuntime.terminal)
     const { createServices, createTable, sendReport, createReload, newestStartMs } = await loadRest()
@@ -220,21 +223,26 @@ function reloadToken(adminToken: AdminToken, options: ServeOptions): Reloadable 
   }
 }
 
+/** Whether to print the admin token itself: what a log keeps is read by more people than the data directory. */
+function showsToken(shows: ShowsToken, { isNew }: Pick<AdminToken, 'isNew'>): boolean {
+  return shows === 'always' || (shows === 'new' && isNew)
+}
+
 interface Announcement {
   place: Opened
   publicUrl: string | null
   token: string
   tokenFrom: string
-  isLogged: boolean
+  isShown: boolean
   /** Of the data. */
   directory: string
 }
 
-function announce(report: Reporter, { place, publicUrl, token, tokenFrom, isLogged, directory }: Announcement): void {
+function announce(report: Reporter, { place, publicUrl, token, tokenFrom, isShown, directory }: Announcement): void {
   report.info(`svc listens on ${place.url}${place.url.startsWith('unix:') ? '' : '/'}`)
   for (const info of place.infos) report.info(info)
   if (publicUrl !== null) report.info(`Public address: ${publicUrl}/`)
-  report.info(isLogged ? `The admin token is that of ${tokenFrom}` : `Admin token: ${token}`)
+  report.info(isShown ? `Admin token: ${token}` : `The admin token is that of ${tokenFrom}`)
   report.info(`Data directory: ${directory}`)
   const weakness = weaknessOf(token)
   if (weakness !== null) report.warn(`The admin token is weak: ${weakness}`)
