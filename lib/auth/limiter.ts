@@ -70,6 +70,7 @@ export function createLimiter({ clock, onFailure, wait = waitQuietly }: LimiterN
   /** Networks with an attempt in the queue: each has one place, so that none fills it alone. */
   const waiting = new Set<string>()
   const known = new Set<string>()
+  const placeOf = createPlaces()
 
   const isBraking = (nowMs: number): boolean => nowMs - (latestAtMs[failures % brakeAfterFailures] as number) < windowMs
 
@@ -132,7 +133,8 @@ export function createLimiter({ clock, onFailure, wait = waitQuietly }: LimiterN
       const { client } = origin
       if (client.local) return check()
       const nowMs = elapsedOf(clock)
-      const key = `${wayOf(origin)} ${networkOf(client.witnessed)}`
+      const place = placeOf(client.witnessed)
+      const key = `${wayOf(origin, place)} ${place.network}`
       refuseLocked(origin, key, nowMs)
       if (!isBraking(nowMs)) return verify(origin, key, check)
       if (hasFailed(counters.get(key), nowMs)) return verifyInTurn(origin, key, check)
@@ -141,6 +143,26 @@ export function createLimiter({ clock, onFailure, wait = waitQuietly }: LimiterN
       const result = verify(origin, key, check)
       return result === null && !isFull ? takeTurn(nowMs).then(() => null) : result
     }
+  }
+}
+
+interface Place {
+  network: string
+  isLoopback: boolean
+}
+
+/** Addresses whose text was read: each request has one, and reading it costs ten times what the rest here does. */
+const maxPlaces = 1000
+
+function createPlaces(): (address: string) => Place {
+  const places = new Map<string, Place>()
+  return address => {
+    const found = places.get(address)
+    if (found !== undefined) return found
+    const place = { network: networkOf(address), isLoopback: isLoopback(address) }
+    if (places.size >= maxPlaces) places.clear()
+    places.set(address, place)
+    return place
   }
 }
 
@@ -161,10 +183,10 @@ function hasFailed(counter: Counter | undefined, nowMs: number): boolean {
  * a ticket, which needs no header (`<img src>`). `named`: on this machine, under a host name; a page whose name was
  * rebound to 127.0.0.1 reads with GET and sends neither header. Programs send none of these.
  */
-function wayOf({ headers, query, client }: Origin): 'browser' | 'named' | 'program' {
+function wayOf({ headers, query }: Origin, { isLoopback }: Place): 'browser' | 'named' | 'program' {
   if (headers.origin !== undefined || headers['sec-fetch-site'] !== undefined) return 'browser'
   if (headers.authorization === undefined && query.has('ticket')) return 'browser'
-  return isLoopback(client.witnessed) && isForeignName(headers.host ?? '') ? 'named' : 'program'
+  return isLoopback && isForeignName(headers.host ?? '') ? 'named' : 'program'
 }
 
 /** Whether a `Host` is neither `localhost` nor an address. */
