@@ -38,6 +38,7 @@ export function createAudit(needs: {
   }
 }
 
+/** The entry of one event, as it is kept. */
 export function entryOf(event: AuditEvent, id: string, nowMs: number): AuditEntry {
   return {
     id,

@@ -114,6 +114,7 @@ function notLocal(): Refusal {
 
 const admin: Holder = { name: 'admin', role: 'admin', projectId: null }
 
+/** A result that is null is a 401 with this sentence. */
 function orRefuse<T>(result: T | null | Promise<T | null>, sentence: string): T | Promise<T> {
   if (result instanceof Promise) return result.then(result => orRefuse(result, sentence))
   if (result === null) throw unauthorized(sentence)
@@ -131,6 +132,7 @@ function holderOf(needs: Needs, { roles }: Rule, token: string): Holder | null {
   return holders.project?.(needs, token) ?? holders.global?.(needs, token) ?? null
 }
 
+/** Whose token it is, of each kind that has one. */
 const holders: Partial<Record<Role, (needs: Needs, token: string) => Holder | null>> = {
   admin: (needs, token) => (needs.admin.verify(token) ? admin : null),
 
