@@ -11,7 +11,7 @@
  * Of two starters the later announcer always sees the earlier one, so never both pass; names are used once, so a dead
  * one may be removed by anybody.
  *
- * Where the path is too long for a socket, or the file system has none, the sockets are in a directory named by a hash of
+ * If the path is too long for a socket, or the file system supports none, the sockets are in a directory named by a hash of
  * the data directory: in /run, where root may make one, else in the system's temporary directory, which then must be the
  * same for both processes. Not in /run/user/<uid>: it goes when the user logs out, and the lock with it. Anybody may make
  * such a directory first, to own the lock, or to be told a new admin token. So it is judged before anything in it is
