@@ -1,45 +1,43 @@
-import type { Attempt } from '../auth/lockout.js'
+import type { Limiter } from '../auth/limiter.js'
 import { ticketPurposes } from '../auth/tickets.js'
 import type { TicketPurpose } from '../auth/tickets.js'
 import { Refusal } from '../base/refusal.js'
-import type { ClientAddress } from '../http/route.js'
 import { json } from '../http/route.js'
 import type { AuditEvent } from '../model/audit.js'
 import { line, oneOf, readFields } from './fields.js'
-import type { Handler } from './route.js'
+import type { ApiRequest, Handler } from './route.js'
 
 const maxTokenLength = 4096
 
 export interface AuthNeeds {
   admin: { verify(token: string): boolean; change(newToken: string): Promise<void> }
-  lockout: { attempt(client: ClientAddress, verify: () => boolean): Promise<Attempt> }
+  limiter: Limiter
   tickets: { issue(purpose: TicketPurpose): { ticket: string; expiresAt: string } }
   audit: { record(event: AuditEvent): Promise<void> }
 }
 
 /** Login, token change and reset, and tickets (§4.2, §4.7, §4.13, §5). */
-export function authHandlers({ admin, lockout, tickets, audit }: AuthNeeds) {
+export function authHandlers({ admin, limiter, tickets, audit }: AuthNeeds) {
+  const isAdminToken = async (request: ApiRequest, token: string): Promise<boolean> =>
+    (await limiter.attempt(request, () => admin.verify(token) || null)) ?? false
+
   const login: Handler = async request => {
-    const { client, actor } = request
     const { token } = readFields(await request.json(), { token: line({ max: maxTokenLength }) })
-    const attempt = await lockout.attempt(client, () => admin.verify(token))
-    if (attempt !== 'right') {
-      await audit.record({ action: 'auth.login_failed', actor, ok: false, detail: detailOf(attempt) })
+    if (!(await isAdminToken(request, token))) {
       throw new Refusal('unauthorized', 'wrong_token', 'The login failed: this is not the admin token')
     }
-    await audit.record({ action: 'auth.login', actor: { ...actor, name: 'admin' } })
+    await audit.record({ action: 'auth.login', actor: { ...request.actor, name: 'admin' } })
     return json({ success: true, message: 'The token is valid' })
   }
 
   const changeToken: Handler = async request => {
-    const { client, actor } = request
+    const { actor } = request
     const fields = readFields(await request.json(), {
       oldToken: line({ max: maxTokenLength }),
       newToken: line({ max: maxTokenLength })
     })
-    const attempt = await lockout.attempt(client, () => admin.verify(fields.oldToken))
-    if (attempt !== 'right') {
-      await audit.record({ action: 'auth.change_token', actor, ok: false, detail: detailOf(attempt) })
+    if (!(await isAdminToken(request, fields.oldToken))) {
+      await audit.record({ action: 'auth.change_token', actor, ok: false })
       throw new Refusal('unauthorized', 'wrong_token', 'The token was not changed: "oldToken" is not the admin token')
     }
     await admin.change(fields.newToken)
@@ -61,8 +59,4 @@ export function authHandlers({ admin, lockout, tickets, audit }: AuthNeeds) {
   }
 
   return { login, changeToken, resetToken, ticket }
-}
-
-function detailOf(attempt: Attempt): string | null {
-  return attempt === 'locked' ? 'the address is now locked' : null
 }

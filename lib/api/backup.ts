@@ -2,7 +2,7 @@ import type { Backups } from '../backup/backup.js'
 import { summaryOf } from '../backup/format.js'
 import { queryText } from './fields.js'
 import type { Handler } from './route.js'
-import { writableOf, writeTo } from './write-to.js'
+import { throughStream, writeTo } from './write-to.js'
 
 /** What `svc backup` asks for; the seal is its to put on. */
 export function backupHandlers({ backups }: { backups: Backups }) {
@@ -16,7 +16,7 @@ export function backupHandlers({ backups }: { backups: Backups }) {
         kind: 'stream',
         status: 200,
         headers: { 'content-type': 'application/zip', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
-        run: async sink => void (await backups.write(writableOf(sink), { actor, signal: sink.signal }))
+        run: sink => throughStream(sink, out => backups.write(out, { actor, signal: sink.signal }))
       }
     }
   } satisfies Record<string, Handler>

@@ -6,7 +6,7 @@ import type { Transfer } from '../transfer/transfer.js'
 import { queryChoice, queryText, switchText } from './fields.js'
 import type { Handler } from './route.js'
 import { readUploadForm } from './upload-form.js'
-import { writableOf, writeTo } from './write-to.js'
+import { throughStream, writeTo } from './write-to.js'
 
 export interface MigrationNeeds {
   transfer: Transfer
@@ -48,7 +48,7 @@ export function migrationHandlers({ transfer, deployer, clock }: MigrationNeeds)
           'x-accel-buffering': 'no',
           'x-svc-expected-bytes': String(plan.expectedBytes)
         },
-        run: async sink => void (await plan.write(writableOf(sink), { signal: sink.signal }))
+        run: sink => throughStream(sink, out => plan.write(out, { signal: sink.signal }))
       }
     },
 

@@ -27,7 +27,7 @@ export function settingsHandlers({ settings, status, webhook }: SettingsNeeds) {
       readFields(given, {})
       const values = settings.check(given as Record<string, unknown>)
       const allowed = values.get('allowed_ips')
-      if (allowed !== undefined && !client.local) checkKeepsIn(itemsOf(allowed), client.address)
+      if (allowed !== undefined && !client.local) checkKeepsIn(itemsOf(allowed), client.witnessed)
       await settings.update(values, actor)
       return json({ success: true, message: 'The settings were saved' })
     },

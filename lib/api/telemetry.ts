@@ -1,4 +1,5 @@
 import { invalid } from '../base/refusal.js'
+import { networkOf } from '../http/client-address.js'
 import { json } from '../http/route.js'
 import { telemetryEvents, type TelemetryOverview, type TelemetryReport } from '../model/telemetry.js'
 import { line, oneOf, queryLimit, readFields, type Read } from './fields.js'
@@ -20,7 +21,7 @@ const defaultDays = 30
 export function telemetryHandlers({ collector, maxDays, reports, overviews }: TelemetryNeeds) {
   return {
     report: async request => {
-      reports.take(request.client.witnessed)
+      reports.take(networkOf(request.client.witnessed))
       const report = readFields(await request.json(maxReportBytes), {
         event: oneOf(telemetryEvents),
         ts: instant,
@@ -34,7 +35,7 @@ export function telemetryHandlers({ collector, maxDays, reports, overviews }: Te
     },
 
     overview: ({ client, query }) => {
-      overviews.take(client.witnessed)
+      overviews.take(networkOf(client.witnessed))
       return json(collector.overview(queryLimit(query, 'days', { fallback: defaultDays, max: maxDays })))
     }
   } satisfies Record<string, Handler>

@@ -31,7 +31,7 @@ export function terminalHandlers({ terminals, projects, allowList }: Needs) {
     async available({ client }): Promise<ReturnType<typeof json>> {
       if (!client.local) {
         try {
-          allowList.check(client.address)
+          allowList.check(client.witnessed)
         } catch (error) {
           const { message, code } = error as Refusal
           return json({ available: false, reason: message, code } satisfies TerminalAvailability)

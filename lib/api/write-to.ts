@@ -3,6 +3,7 @@ import { open } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { isAbsolute } from 'node:path'
 import { Writable } from 'node:stream'
+import { finished } from 'node:stream/promises'
 import type { Caller } from '../auth/bearer.js'
 import { Refusal } from '../base/refusal.js'
 import { ndjson } from '../http/ndjson.js'
@@ -66,12 +67,20 @@ async function openEmpty(path: string): Promise<FileHandle> {
   }
 }
 
-/** The sink of a reply, for what writes to streams. */
-export function writableOf(sink: Sink): Writable {
-  return new Writable({
+/**
+ * Hands `work` a stream onto the sink of a reply; resolves when all that was written has arrived there. A client that
+ * leaves between the last write and that moment fails this, not the process: the stream never lacks a listener.
+ */
+export async function throughStream(sink: Sink, work: (out: Writable) => Promise<unknown>): Promise<void> {
+  const out = new Writable({
     highWaterMark: 1024 * 1024,
     write(chunk: Uint8Array, _encoding, done) {
       sink.write(chunk).then(() => done(), done)
     }
   })
+  const ended = finished(out)
+  ended.catch(() => {})
+  await work(out)
+  out.end()
+  await ended
 }

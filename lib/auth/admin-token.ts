@@ -44,6 +44,8 @@ export function checkNewToken(token: string, field: string): void {
 }
 
 export interface AdminToken {
+  /** Whether this start has generated the token, so that nobody knows it yet. */
+  isNew: boolean
   /** The token that is valid now. The file is looked at for every request, and read only when it has changed. */
   current(): string
   /** In constant time. */
@@ -73,7 +75,8 @@ export async function openAdminToken(options: {
     watched.lookAgain()
   }
 
-  if (watched.read() === null && !override) await keep(strongToken(ids))
+  const isNew = watched.read() === null && !override
+  if (isNew) await keep(strongToken(ids))
   hideFromOthers(home.configFile)
   let overridden = watched.read()
 
@@ -85,6 +88,7 @@ export async function openAdminToken(options: {
   }
 
   return {
+    isNew,
     current,
     verify: createVerifier(current),
     async change(newToken) {

@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import type { AuditEntry, AuditEvent } from '../model/audit.js'
 import type { Store, Transaction } from '../store/database.js'
-import { insertAudit, trimAudit } from '../store/tables/audit.js'
+import { insertAudit, removeAuditBefore } from '../store/tables/audit.js'
 
 export interface Audit {
   /** Adds the entry to a transaction: it is kept exactly when the change it tells of is. */
@@ -11,27 +11,25 @@ export interface Audit {
   record(event: AuditEvent): Promise<void>
 }
 
-/** Some years of a busy server, and about 30 MB of memory. */
-const defaultKeep = 100_000
-/** Entries between two trimmings: so many more than `keep` there may be. */
-const trimEvery = 500
+const dayMs = 24 * 60 * 60_000
 
 export function createAudit(needs: {
   store: Pick<Store, 'write'>
   clock: Clock
   ids: Pick<Ids, 'id'>
   onError(error: unknown): void
-  /** Entries kept; the oldest go. */
-  keep?: number
+  /** How long entries are kept (setting `audit_days`). Older ones go with the first entry of a day, and of a start. */
+  keepDays(): number
 }): Audit {
-  const { store, clock, ids, onError, keep = defaultKeep } = needs
-  let untilTrim = 0
+  const { store, clock, ids, onError, keepDays } = needs
+  let removeAfterMs = -Infinity
 
   function within(tx: Transaction, event: AuditEvent): void {
-    insertAudit(tx, entryOf(event, ids.id('aud_'), clock.now()))
-    if (untilTrim-- > 0) return
-    untilTrim = trimEvery
-    trimAudit(tx, keep)
+    const nowMs = clock.now()
+    insertAudit(tx, entryOf(event, ids.id('aud_'), nowMs))
+    if (nowMs < removeAfterMs) return
+    removeAfterMs = nowMs + dayMs
+    removeAuditBefore(tx, new Date(nowMs - keepDays() * dayMs).toISOString())
   }
 
   return {
@@ -40,7 +38,8 @@ export function createAudit(needs: {
   }
 }
 
-function entryOf(event: AuditEvent, id: string, nowMs: number): AuditEntry {
+/** The entry of one event, as it is kept. */
+export function entryOf(event: AuditEvent, id: string, nowMs: number): AuditEntry {
   return {
     id,
     at: new Date(nowMs).toISOString(),
@@ -51,6 +50,7 @@ function entryOf(event: AuditEvent, id: string, nowMs: number): AuditEntry {
     projectId: event.projectId ?? null,
     target: event.target ?? null,
     detail: event.detail ?? null,
-    ok: event.ok ?? true
+    ok: event.ok ?? true,
+    failures: null
   }
 }

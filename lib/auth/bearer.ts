@@ -1,8 +1,10 @@
 import { Refusal } from '../base/refusal.js'
-import type { ClientAddress, RequestFacts } from '../http/route.js'
+import type { RequestFacts } from '../http/route.js'
 import type { Actor } from '../model/audit.js'
-import type { TicketPurpose } from './tickets.js'
+import { addressesOf } from './addresses.js'
+import type { Limiter } from './limiter.js'
 import { isSameSecret } from './secret.js'
+import type { TicketPurpose } from './tickets.js'
 
 /** What a caller turned out to be. `local`: the operator on this machine, through the data directory's socket. */
 export type Role = 'anonymous' | 'admin' | 'local' | 'project' | 'global'
@@ -49,10 +51,10 @@ export type Credentials = Pick<RequestFacts, 'headers' | 'query' | 'client'>
 
 export interface Bearer {
   /**
-   * Refuses: 401 `unauthorized`, 403 `forbidden` for a known token of another kind, and for any where none opens,
-   * 403 `address_not_allowed`.
+   * Answers at once, unless the limiter delays the check. Refuses: 401 `unauthorized`, 403 `forbidden` for a known token
+   * of another kind, and for any where none opens, 403 `address_not_allowed`, 429 as the limiter does.
    */
-  authorise(auth: Auth, credentials: Credentials): Caller
+  authorise(auth: Auth, credentials: Credentials): Caller | Promise<Caller>
 }
 
 interface Needs {
@@ -62,30 +64,46 @@ interface Needs {
   globalToken(): string
   tickets: { redeem(ticket: string, purpose: TicketPurpose): boolean }
   allowList: { check(address: string): void }
+  limiter: Limiter
 }
 
-export function createBearer(needs: Needs): Bearer {
-  const { allowList, tickets } = needs
+/** What a secret stands for. */
+type Holder = Pick<Caller, 'name' | 'role' | 'projectId'>
 
-  function callerFor(rule: Rule, credentials: Credentials): Caller {
-    const { headers, client } = credentials
-    if (rule.roles.includes('anonymous')) return anonymous(client)
-    if (client.local && rule.roles.includes('local')) return localOperator
+export function createBearer(needs: Needs): Bearer {
+  const { allowList, tickets, limiter } = needs
+
+  function holderFor(rule: Rule, credentials: Credentials): Holder | Promise<Holder> {
+    const { headers, client, query } = credentials
+    if (rule.roles.includes('anonymous')) return { name: 'anonymous', role: 'anonymous', projectId: null }
+    if (client.local && rule.roles.includes('local')) return { name: 'local', role: 'local', projectId: null }
     if (rule.roles.every(role => role === 'local')) throw notLocal()
-    if (rule.ticket !== undefined && headers.authorization === undefined) {
-      const ticket = credentials.query.get('ticket')
-      if (ticket !== null) return callerOfTicket(tickets.redeem(ticket, rule.ticket), ipOf(client))
+    const { ticket: purpose } = rule
+    const ticket = purpose !== undefined && headers.authorization === undefined ? query.get('ticket') : null
+    if (purpose !== undefined && ticket !== null) {
+      const attempt = limiter.attempt(credentials, () => (tickets.redeem(ticket, purpose) ? admin : null))
+      return orRefuse(attempt, 'The ticket is not valid: it was used, has expired, or is for another purpose')
     }
     const token = tokenOf(headers.authorization) ?? (rule.subprotocol ? tokenOfSubprotocol(headers['sec-websocket-protocol']) : null)
-    return callerOfToken(needs, rule, token, ipOf(client))
+    // Nothing is tried, so nothing is counted.
+    if (token === null) throw unauthorized('A token is needed: send the header "Authorization: Bearer <token>"')
+    return orRefuse(limiter.attempt(credentials, () => holderOf(needs, rule, token)), 'The token is not valid here')
+  }
+
+  function admit(rule: Rule, { client }: Credentials, holder: Holder): Caller {
+    if (!rule.roles.includes(holder.role)) {
+      throw new Refusal('forbidden', 'forbidden', 'This token does not open this: the admin token is needed')
+    }
+    if (rule.fromAllowed && !client.local) allowList.check(client.witnessed)
+    return { ...holder, ...addressesOf(client) }
   }
 
   return {
     authorise(auth, credentials) {
       const rule: Rule = rules[auth]
-      const caller = callerFor(rule, credentials)
-      if (rule.fromAllowed && !credentials.client.local) allowList.check(credentials.client.address)
-      return caller
+      const holder = holderFor(rule, credentials)
+      if (holder instanceof Promise) return holder.then(holder => admit(rule, credentials, holder))
+      return admit(rule, credentials, holder)
     }
   }
 }
@@ -94,53 +112,41 @@ function notLocal(): Refusal {
   return new Refusal('forbidden', 'forbidden', 'Only the operator on the machine of the server may do this, through the command line')
 }
 
-const localOperator: Caller = { name: 'local', ip: null, role: 'local', projectId: null }
+const admin: Holder = { name: 'admin', role: 'admin', projectId: null }
 
-function anonymous(client: ClientAddress): Caller {
-  return { name: 'anonymous', ip: ipOf(client), role: 'anonymous', projectId: null }
+/** A result that is null is a 401 with this sentence. */
+function orRefuse<T>(result: T | null | Promise<T | null>, sentence: string): T | Promise<T> {
+  if (result instanceof Promise) return result.then(result => orRefuse(result, sentence))
+  if (result === null) throw unauthorized(sentence)
+  return result
 }
 
-function ipOf(client: ClientAddress): string | null {
-  return client.local ? null : client.address
-}
-
-function callerOfTicket(isGood: boolean, ip: string | null): Caller {
-  if (!isGood) throw unauthorized('The ticket is not valid: it was used, has expired, or is for another purpose')
-  return { name: 'admin', ip, role: 'admin', projectId: null }
-}
-
-function callerOfToken(needs: Needs, rule: Rule, token: string | null, ip: string | null): Caller {
-  if (token === null) throw unauthorized('A token is needed: send the header "Authorization: Bearer <token>"')
-  const { roles } = rule
+/** Whose token it is, also where the rule does not admit that role; null: it is wrong. */
+function holderOf(needs: Needs, { roles }: Rule, token: string): Holder | null {
   for (const role of roles) {
-    const caller = holders[role]?.(needs, token, ip)
-    if (caller) return caller
+    const holder = holders[role]?.(needs, token)
+    if (holder) return holder
   }
-  const opensOther = otherRoles(roles).some(role => holders[role]?.(needs, token, ip))
   // An upload says the same of the admin token as of an unknown one: neither is a deploy token.
-  if (!opensOther || roles.includes('global')) throw unauthorized('The token is not valid here')
-  throw new Refusal('forbidden', 'forbidden', 'This token does not open this: the admin token is needed')
-}
-
-function otherRoles(roles: readonly Role[]): Role[] {
-  return (['project', 'global'] as const).filter(role => !roles.includes(role))
+  if (roles.includes('global')) return null
+  return holders.project?.(needs, token) ?? holders.global?.(needs, token) ?? null
 }
 
 /** Whose token it is, of each kind that has one. */
-const holders: Partial<Record<Role, (needs: Needs, token: string, ip: string | null) => Caller | null>> = {
-  admin: ({ admin }, token, ip) => (admin.verify(token) ? { name: 'admin', ip, role: 'admin', projectId: null } : null),
+const holders: Partial<Record<Role, (needs: Needs, token: string) => Holder | null>> = {
+  admin: (needs, token) => (needs.admin.verify(token) ? admin : null),
 
-  global({ globalToken }, token, ip) {
+  global({ globalToken }, token) {
     const global = globalToken()
     if (global === '' || !isSameSecret(token, global)) return null
-    return { name: 'global-deploy', ip, role: 'global', projectId: null }
+    return { name: 'global-deploy', role: 'global', projectId: null }
   },
 
-  project({ projectOf }, token, ip) {
-    // The index finds by comparing prefixes; what it finds counts only after a comparison in constant time.
+  project({ projectOf }, token) {
+    // The index finds by comparing prefixes; what it finds is believed only after a comparison in constant time.
     const project = projectOf(token)
     if (project === undefined || !isSameSecret(token, project.token)) return null
-    return { name: `project:${project.id}`, ip, role: 'project', projectId: project.id }
+    return { name: `project:${project.id}`, role: 'project', projectId: project.id }
   }
 }
 

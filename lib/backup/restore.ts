@@ -3,6 +3,7 @@ import fs, { chown, lstat, mkdir, open, readdir, realpath, rm, rmdir, symlink, u
 import { dirname, join } from 'node:path'
 import { formatBytes } from '../base/size.js'
 import { Refusal } from '../base/refusal.js'
+import { refuseLooseHome } from '../config/trusted-home.js'
 import { ownDirectory } from '../store/owner.js'
 import { deploymentsName } from './contents.js'
 import type { BackupFile } from './format.js'
@@ -33,6 +34,7 @@ export async function restoreBackup(backup: Backup, request: RestoreRequest): Pr
   const made = await mkdir(request.directory, { recursive: true, mode: 0o700 })
   try {
     const directory = await realpath(request.directory)
+    await refuseLooseHome(directory)
     const owner = await ownDirectory(directory)
     try {
       return await restoreInto(directory, backup, request)

@@ -5,6 +5,7 @@
  */
 import type { Home } from '../config/home.js'
 import { Refusal } from '../base/refusal.js'
+import { refuseLooseHome } from '../config/trusted-home.js'
 import { findOwner } from '../store/owner.js'
 import { createClient, type Client } from './client.js'
 import type { Context } from './command.js'
@@ -38,12 +39,19 @@ export async function withLocalApi<T>(
   }
 }
 
-/** Where the process listens that has this data directory; null: none has, or there is no such directory. */
+/**
+ * Where the process listens that has this data directory; null: none has, or there is no such directory. Refuses a
+ * directory that other users could change, and a socket that may be theirs (`unsafe_home`, `lock_untrusted`).
+ */
 export async function runningOwner(home: Home): Promise<string | null> {
-  return findOwner(home.directory).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null
+  try {
+    // What is there may be told the new admin token.
+    await refuseLooseHome(home.directory)
+    return await findOwner(home.directory)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
     throw error
-  })
+  }
 }
 
 /** Needs no token: only this user can open the socket. */

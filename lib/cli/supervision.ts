@@ -35,13 +35,13 @@ const program = fileURLToPath(new URL('../../../bin/svc.js', import.meta.url))
 
 /** Runs `svc serve` with these words under pm2, in place of an instance that may be there; answers the exit code. */
 export async function startSupervised(words: readonly string[], context: Context): Promise<number> {
-  const { env, cwd, output } = context
+  const { env, cwd, output, host } = context
   const pm2 = await locatePm2(context)
   const home = locateHome(env, cwd)
   await ensureHome(home)
-  const { values } = await readDotenv(cwd)
+  const { values } = await readDotenv(cwd, 'server')
   const override = values.ADMIN_TOKEN || env['ADMIN_TOKEN'] || undefined
-  const token = (await openAdminToken({ home, ids: randomIds, override })).current()
+  const token = await openAdminToken({ home, ids: randomIds, override })
   const files = await writeEcosystem(home, words, cwd)
   await keepForServer(home, env['ADMIN_TOKEN'])
   if (await isThere(context)) await run(pm2, ['delete', processName], context)
@@ -55,7 +55,9 @@ export async function startSupervised(words: readonly string[], context: Context
     return exitCodes.failed
   }
   output.print(`svc listens on ${url}, under pm2 as ${processName}`)
-  output.print(`Admin token: ${token}`)
+  const isShown = host.stdout.isTTY || token.isNew
+  const from = values.ADMIN_TOKEN ? '.env.local' : override === undefined ? home.configFile : 'ADMIN_TOKEN'
+  output.print(isShown ? `Admin token: ${token.current()}` : `The admin token is that of ${from}`)
   output.print(`Data directory: ${home.directory}`)
   output.note(`Its logs: ${dirname(files.out)}. "pm2 save" and "pm2 startup" bring it back after a reboot.`)
   return exitCodes.success

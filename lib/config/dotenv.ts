@@ -8,6 +8,8 @@
  */
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { loosenessOf, trustedUsers } from '../base/permissions.js'
+import { Refusal } from '../base/refusal.js'
 import { replaceFile } from './replace-file.js'
 
 /** The keys svc knows in `.env.local` (§2.13). */
@@ -26,6 +28,7 @@ export interface Dotenv {
 }
 
 const newFileMode = 0o600
+const root = 0
 const name = /[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.]*)[ \t]*=[ \t]*/
 const value = /'([^']*)'|"((?:[^"\\]|\\[^])*)"|((?:(?![ \t]#)[^\r\n])*)/
 const assignment = new RegExp(`^${name.source}(?:${value.source})[^\\r\\n]*$`, 'gm')
@@ -65,11 +68,28 @@ function quote(value: string): string {
   return `"${value.replace(/[\\"$]/g, '\\$&').replace(/\n/g, '\\n').replace(/\r/g, '\\r')}"`
 }
 
-/** What `.env.local` of a directory says; nothing where there is no such file, or it cannot be read. */
-export async function readDotenv(directory: string): Promise<Dotenv> {
+/**
+ * What `.env.local` of a directory says; empty if there is no such file, or it cannot be read. Refuses (`unsafe_dotenv`) a
+ * file that sets one of the keys and that another user could change. A `client` is often run in a checkout that another
+ * user owns: it refuses that only as root; a user's private group may write (umask 002).
+ */
+export async function readDotenv(directory: string, reader: 'server' | 'client'): Promise<Dotenv> {
   const path = join(directory, '.env.local')
   const all = parseDotenv(await readFile(path, 'utf8').catch(() => ''))
-  return { path, values: Object.fromEntries(dotenvKeys.flatMap(key => (all[key] ? [[key, all[key]]] : []))) }
+  const values = Object.fromEntries(dotenvKeys.flatMap(key => (all[key] ? [[key, all[key]]] : [])))
+  if (Object.keys(values).length > 0) await refuseLoose(path, reader)
+  return { path, values }
+}
+
+async function refuseLoose(path: string, reader: 'server' | 'client'): Promise<void> {
+  const stats = await stat(path)
+  const trusted = trustedUsers()
+  const isClient = reader === 'client'
+  if (trusted.length === 0) return
+  const owners = isClient && trusted[0] !== root ? [...trusted, stats.uid] : trusted
+  const loose = loosenessOf(path, stats, { owners, privateGroup: isClient })
+  if (loose === null) return
+  throw new Refusal('unavailable', 'unsafe_dotenv', `Cannot use "${path}": ${loose.why}. ${loose.cure}, or remove svc's keys from it`)
 }
 
 /** Sets one key in `.env.local`; a new file is its owner's alone, an old one keeps its mode. Answers the path. */

@@ -4,13 +4,14 @@
  * rename under a lock; keys that this version does not know are kept.
  */
 import { constants } from 'node:fs'
-import { access, mkdir, open, readFile, rm, stat } from 'node:fs/promises'
+import { access, mkdir, open, readFile, rm, rmdir, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../base/refusal.js'
 import { parseJsonObject } from './json.js'
 import { replaceFile } from './replace-file.js'
+import { refuseLooseHome } from './trusted-home.js'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -69,13 +70,17 @@ export async function openHome(env: Environment, cwd: string = process.cwd()): P
 
 /**
  * Creates what is missing of the data directory, readable for its owner only; gives which of its directories it made. One
- * that exists keeps its mode: it may be a place that others use too. Refuses one that is a file, or cannot be written to.
+ * that exists keeps its mode. Refuses one that is a file, cannot be written to, or could be changed by other users.
  */
 export async function ensureHome(home: Home): Promise<string[]> {
   const made: string[] = []
   for (const directory of [home.directory, home.deployments, home.tmp]) {
     if (await ensureDirectory(directory)) made.push(directory)
   }
+  await refuseLooseHome(home.directory).catch(async error => {
+    for (const directory of made.reverse()) await rmdir(directory).catch(() => {})
+    throw error
+  })
   return made
 }
 
@@ -145,9 +150,14 @@ async function findFile(path: string): Promise<string | null> {
   }
 }
 
-/** The global configuration; `{}` where there is no file yet. Refuses a broken file, naming it and the line. */
+/**
+ * The global configuration; `{}` if there is no file yet. Refuses a broken file, naming it and the line, and one that
+ * other users could change (`unsafe_home`): it holds tokens, and says to which server they go.
+ */
 export async function readConfig(home: Pick<Home, 'configFile'>): Promise<GlobalConfig> {
-  const config = parseJsonObject(await readText(home.configFile), home.configFile)
+  const text = await readText(home.configFile)
+  if (text !== '') await refuseLooseHome(dirname(home.configFile))
+  const config = parseJsonObject(text, home.configFile)
   for (const [key, rule] of Object.entries(configRules)) {
     if (config[key] === undefined || rule.holds(config[key])) continue
     const sentence = `${home.configFile} could not be read: "${key}" must be ${rule.is}`

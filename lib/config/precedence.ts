@@ -204,7 +204,7 @@ export async function loadLayers(options: LoadOptions): Promise<Layers> {
   return {
     flags,
     environment,
-    dotenv: await readDotenv(cwd),
+    dotenv: await readDotenv(cwd, 'client'),
     project: env === undefined ? null : await readClientConfig(cwd, env),
     global: { path: home.configFile, config: await readConfig(home) },
     env: env ?? null

@@ -52,6 +52,20 @@ export function normaliseAddress(text: string): string | undefined {
   return bytes === undefined ? undefined : formatAddress(bytes)
 }
 
+const customerBytes = 8
+
+/** What one client may have to itself: an IPv4 address as it is, an IPv6 address by its /64 (RFC 6177). */
+export function networkOf(address: string): string {
+  const bytes = addressBytes(address)
+  if (bytes === undefined || bytes.length === 4) return address
+  return `${formatAddress(Uint8Array.from({ length: 16 }, (_, i) => (i < customerBytes ? (bytes[i] as number) : 0)))}/64`
+}
+
+/** Whether the address (any spelling) is this machine's own: 127.0.0.0/8 or ::1. */
+export function isLoopback(address: string): boolean {
+  return matchesCidr(address, loopback)
+}
+
 /** `10.0.0.0/8`, `2001:db8::/32` or a single address; undefined when it is none of these. */
 export function parseCidr(text: string): Cidr | undefined {
   const [address = '', prefix, more] = text.trim().split('/')
@@ -63,6 +77,8 @@ export function parseCidr(text: string): Cidr | undefined {
   const bits = bytes.length === 4 && isIPv6(address) ? Number(prefix) - 96 : Number(prefix)
   return bits < 0 || bits > bytes.length * 8 ? undefined : { bytes, bits }
 }
+
+const loopback = ['127.0.0.0/8', '::1'].flatMap(network => parseCidr(network) ?? [])
 
 /** Whether the address (any spelling) lies in one of the networks. */
 export function matchesCidr(address: string, networks: readonly Cidr[]): boolean {

@@ -55,6 +55,7 @@ export type ServerEvent =
       status: number
       /** Until the last byte of the reply was written. */
       ms: number
+      /** Witnessed: what a client claims is not in a log that bans by it. */
       address: string
       /** Whether the reply is incomplete. */
       aborted: boolean
@@ -181,7 +182,7 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
     connections.leave(exchange)
     const { method, rawPath: path, startedAtMs, answeredAtMs } = exchange
     const ms = (answeredAtMs ?? performance.now()) - startedAtMs
-    log({ kind: 'request', method, path, status, ms, address: exchange.client.address, aborted: answeredAtMs === undefined })
+    log({ kind: 'request', method, path, status, ms, address: exchange.client.witnessed, aborted: answeredAtMs === undefined })
   }
 
   function refuse(exchange: Exchange, error: unknown): Reply {

@@ -5,6 +5,10 @@ import { createAudit } from '../auth/audit.js'
 import type { Audit } from '../auth/audit.js'
 import { createBearer } from '../auth/bearer.js'
 import type { Bearer } from '../auth/bearer.js'
+import { createFailures } from '../auth/failures.js'
+import type { Failures } from '../auth/failures.js'
+import { createLimiter } from '../auth/limiter.js'
+import type { Limiter } from '../auth/limiter.js'
 import { createTickets } from '../auth/tickets.js'
 import type { Tickets } from '../auth/tickets.js'
 import { elapsedOf } from '../base/clock.js'
@@ -40,6 +44,8 @@ export interface World {
 export interface Front {
   admin: AdminToken
   audit: Audit
+  failures: Failures
+  limiter: Limiter
   settings: Settings
   tickets: Tickets
   allowList: AllowList
@@ -52,8 +58,11 @@ export interface Front {
 /** Built before everything else: it is all that a server needs to listen. */
 export function createFront({ store, clock, ids, version, log }: World, admin: AdminToken): Front {
   const startedAtMs = elapsedOf(clock)
-  const audit = createAudit({ store, clock, ids, onError: error => log('An audit entry could not be kept', error) })
-  const settings = createSettings({ store, audit })
+  const onError = (error: unknown): void => log('An audit entry could not be kept', error)
+  const audit = createAudit({ store, clock, ids, onError, keepDays: () => settings.number('audit_days') })
+  const settings: Settings = createSettings({ store, audit })
+  const failures = createFailures({ store, clock, ids, onError })
+  const limiter = createLimiter({ clock, onFailure: failures.note })
   const tickets = createTickets({ clock, ids })
   const allowList = createAllowList({ allowed: () => settings.list('allowed_ips') })
   const bearer = createBearer({
@@ -61,8 +70,9 @@ export function createFront({ store, clock, ids, version, log }: World, admin: A
     tickets,
     projectOf: token => findProjectByToken(store, token),
     globalToken: () => settings.text('global_deploy_token'),
-    allowList
+    allowList,
+    limiter
   })
   const probe = createProbe({ store, clock, version, startedAtMs })
-  return { admin, audit, settings, tickets, allowList, bearer, probe, startedAtMs }
+  return { admin, audit, failures, limiter, settings, tickets, allowList, bearer, probe, startedAtMs }
 }

@@ -22,7 +22,7 @@ import { canHoldDirectories, notHeldWarning } from '../target/held.js'
 import { prepareEntrance } from './entrance.js'
 import type { EntranceOptions, Opened } from './entrance.js'
 import { createFront } from './front.js'
-import type { World } from './front.js'
+import type { Front, World } from './front.js'
 import { createListener } from './listener.js'
 import type { RequestEvent } from './listener.js'
 import type { Reloadable } from './reload.js'
@@ -37,6 +37,8 @@ export interface Reporter {
   warn(line: string, fault?: { message: string; error: unknown }): void
 }
 
+export type ShowsToken = 'always' | 'new' | 'never'
+
 export interface ServeOptions extends EntranceOptions {
   home: Home
   /** As the user wrote it: `a`, `/a`, `/a/`. */
@@ -49,8 +51,8 @@ export interface ServeOptions extends EntranceOptions {
   /** Whether targets may lie in places of the system (`--allow-system-paths`); default: no. */
   allowSystemPaths?: boolean
   report: Reporter
-  /** Whether what is reported ends in a log, where the token has no business; default: no. */
-  isLogged?: boolean
+  /** Whether the admin token is reported (`new`: only by the start that generates it), or where it is kept; default: always. */
+  showsToken?: ShowsToken
   /** Whether each request is reported when it was answered; default: no. */
   requests?: boolean
   /** The store's, where somebody has begun to load it. */
@@ -125,7 +127,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const place = await entrance.open(http)
     const { url } = place
     http.serve(owner.server)
-    const token = { token: adminToken.current(), tokenFrom: override?.from ?? home.configFile, isLogged: options.isLogged ?? false }
+    const isShown = showsToken(options.showsToken ?? 'always', adminToken)
+    const token = { token: adminToken.current(), tokenFrom: override?.from ?? home.configFile, isShown }
     announce(report, { place, publicUrl, ...token, directory: home.directory })
     if (world.terminal && missingInRuntime.terminal !== null) report.warn(missingInRuntime.terminal)
     if (!canHoldDirectories) report.warn(notHeldWarning)
@@ -140,7 +143,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const telemetry = new AbortController()
     void sendReport({ event: 'svc.serve.startup', home, environment, version, clock, signal: telemetry.signal })
     const reload = createReload([reloadToken(adminToken, options), entrance.reload], report)
-    return { url, adminToken, services, reload, stop: createStop({ http, services, store, owner, telemetry }) }
+    return { url, adminToken, services, reload, stop: createStop({ http, services, front, store, owner, telemetry }) }
   } catch (error) {
     for (const close of opened.reverse()) await close().catch(() => {})
     throw noSpaceFor(home.directory, error) ?? error
@@ -176,11 +179,12 @@ function followRecords(clock: SteadyClock, newestMs: number | null, report: Repo
 function createStop(running: {
   http: Pick<HttpServer, 'close'>
   services: Services
+  front: Pick<Front, 'failures'>
   store: Store
   owner: { release(): Promise<void> }
   telemetry: AbortController
 }): RunningServer['stop'] {
-  const { http, services, store, owner, telemetry } = running
+  const { http, services, front, store, owner, telemetry } = running
   let stopping: Promise<void> | undefined
 
   async function stop(wait: boolean): Promise<void> {
@@ -192,6 +196,7 @@ function createStop(running: {
     await Promise.all([http.close({ graceMs: replyGraceMs }), services.webhook.stop({ graceMs: notificationGraceMs })])
     await Promise.all([replies, shells])
     await services.logViewer.close()
+    await front.failures.flush()
     await store.close()
     await owner.release()
   }
@@ -205,7 +210,7 @@ function createStop(running: {
 
 /** ADMIN_TOKEN, and where it was found. */
 async function readOverride({ home, cwd, environment }: ServeOptions): Promise<{ token: string; from: string } | undefined> {
-  const { path, values } = await readDotenv(cwd)
+  const { path, values } = await readDotenv(cwd, 'server')
   if (values.ADMIN_TOKEN) return { token: values.ADMIN_TOKEN, from: path }
   const token = environment['ADMIN_TOKEN']
   if (token) return { token, from: 'ADMIN_TOKEN' }
@@ -225,21 +230,26 @@ function reloadToken(adminToken: AdminToken, options: ServeOptions): Reloadable 
   }
 }
 
+/** Whether to print the admin token itself: what a log keeps is read by more people than the data directory. */
+function showsToken(shows: ShowsToken, { isNew }: Pick<AdminToken, 'isNew'>): boolean {
+  return shows === 'always' || (shows === 'new' && isNew)
+}
+
 interface Announcement {
   place: Opened
   publicUrl: string | null
   token: string
   tokenFrom: string
-  isLogged: boolean
+  isShown: boolean
   /** Of the data. */
   directory: string
 }
 
-function announce(report: Reporter, { place, publicUrl, token, tokenFrom, isLogged, directory }: Announcement): void {
+function announce(report: Reporter, { place, publicUrl, token, tokenFrom, isShown, directory }: Announcement): void {
   report.info(`svc listens on ${place.url}${place.url.startsWith('unix:') ? '' : '/'}`)
   for (const info of place.infos) report.info(info)
   if (publicUrl !== null) report.info(`Public address: ${publicUrl}/`)
-  report.info(isLogged ? `The admin token is that of ${tokenFrom}` : `Admin token: ${token}`)
+  report.info(isShown ? `Admin token: ${token}` : `The admin token is that of ${tokenFrom}`)
   report.info(`Data directory: ${directory}`)
   const weakness = weaknessOf(token)
   if (weakness !== null) report.warn(`The admin token is weak: ${weakness}`)

@@ -3,7 +3,6 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { ApiNeeds } from '../api/routes.js'
 import { createRecords } from '../api/records.js'
-import { createLockout } from '../auth/lockout.js'
 import { elapsedOf } from '../base/clock.js'
 import { createBackups } from '../backup/backup.js'
 import { createDeployer } from '../deploy/deployer.js'
@@ -66,7 +65,7 @@ const searchedForScripts = 200
 /** Builds every service behind the front; each gets what it needs of another as the small interface it declares. */
 export function createServices(world: World, front: Front): Services {
   const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, log } = world
-  const { admin, audit, settings, tickets, allowList, startedAtMs } = front
+  const { admin, audit, limiter, settings, tickets, allowList, startedAtMs } = front
   const webhook = createWebhook({ settings, audit: audit.record, clock, ids, version, publicUrl, log })
   const deployer = createDeployer({
     store,
@@ -121,7 +120,7 @@ export function createServices(world: World, front: Front): Services {
     logViewer,
     terminals,
     api: {
-      auth: { admin, lockout: createLockout({ clock }), tickets, audit },
+      auth: { admin, limiter, tickets, audit },
       projects: {
         projects,
         bulk: (action, chosen, actor) => applyToProjects(projects, { action, ids: chosen, actor }),

@@ -15,6 +15,8 @@ export interface AuditEntry {
   target: string | null
   detail: string | null
   ok: boolean
+  /** Of an entry that sums up the failed attempts of one address within a minute: how many; null for any other. */
+  failures: number | null
 }
 
 /** What a service says of an event; id and time are added where it is kept. */

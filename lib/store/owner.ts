@@ -11,17 +11,21 @@
  * Of two starters the later announcer always sees the earlier one, so never both pass; names are used once, so a dead
  * one may be removed by anybody.
  *
- * Where the path is too long for a socket, or the file system has none, the sockets are in a directory of the system's
- * temporary one, named by a hash of the data directory: there, both processes must have the same temporary directory.
+ * If the path is too long for a socket, or the file system supports none, the sockets are in a directory named by a hash of
+ * the data directory: in /run, where root may make one, else in the system's temporary directory, which then must be the
+ * same for both processes. Not in /run/user/<uid>: it goes when the user logs out, and the lock with it. Anybody may make
+ * such a directory first, to own the lock, or to be told a new admin token. So it is judged before anything in it is
+ * touched: a directory of this user, of the data directory's owner or of root, that nobody else may write to.
  * On Windows the lock is a named pipe, which exists once and has no file.
  */
 import { createHash, randomBytes } from 'node:crypto'
-import { chmod, lstat, mkdir, readdir, realpath, rename, rmdir, unlink } from 'node:fs/promises'
+import { chmod, lstat, mkdir, readdir, realpath, rename, rmdir, stat, unlink } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import type { Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { loosenessOf, looseParentOf, trustedUsers } from '../base/permissions.js'
 import { Refusal } from '../base/refusal.js'
 
 export interface Ownership {
@@ -36,6 +40,8 @@ export interface Ownership {
 export interface OwnerOptions {
   /** The system's temporary directory. */
   temporary?: string
+  /** For what runs until the next boot; only root may write to it. */
+  runtime?: string
 }
 
 type Liveness = 'alive' | 'dead'
@@ -51,28 +57,45 @@ const maxPauseMs = 100
 const maxLooks = 100
 const lookAgainMs = 5
 
-/** Takes the directory for this process. Refuses `in_use` while another one has it. */
+/** Takes the directory for this process. Refuses `in_use` while another one has it, `lock_untrusted`. */
 export async function ownDirectory(directory: string, options: OwnerOptions = {}): Promise<Ownership> {
   const home = await realpath(directory)
   if (process.platform === 'win32') return ownPipe(home)
-  const [near, far] = placesOf(home, options)
-  if (isShort(near)) {
+  if (isShort(home)) {
     try {
-      return await ownPlace(near, home)
+      return await ownPlace(home, home)
     } catch (error) {
       if (!isWithoutSockets(error)) throw error
     }
   }
-  await openFarPlace(far, home)
+  const other = await findFarOwner(home, options)
+  if (other !== null) throw await inUseAt(other, home)
+  const far = await openFarPlace(home, options)
   const owned = await ownPlace(far, home)
   return { ...owned, release: () => owned.release().finally(() => rmdir(far).catch(() => {})) }
 }
 
-/** Where the process that owns the directory listens; null: nobody owns it. */
+/**
+ * Where the process that owns the directory listens; null: nobody owns it. Refuses (`lock_untrusted`) a place outside of
+ * the directory that another user could have made. The directory itself is the caller's to judge.
+ */
 export async function findOwner(directory: string, options: OwnerOptions = {}): Promise<string | null> {
   const home = await realpath(directory)
-  const paths = process.platform === 'win32' ? [pipeOf(home)] : placesOf(home, options).map(place => join(place, socketName))
-  for (const path of paths) if ((await probe(path)) === 'alive') return path
+  const path = process.platform === 'win32' ? pipeOf(home) : join(home, socketName)
+  if ((await probe(path)) === 'alive') return path
+  if (process.platform === 'win32') return null
+  return findFarOwner(home, options).catch((error: unknown) => {
+    // Most directories need no such place, so one that a stranger makes stops no command: ownDirectory refuses it if it is needed.
+    if (error instanceof Refusal && isShort(home)) return null
+    throw error
+  })
+}
+
+async function findFarOwner(home: string, options: OwnerOptions): Promise<string | null> {
+  for (const place of farPlacesOf(home, options)) {
+    const path = join(place, socketName)
+    if ((await isTrusted(place, home)) && (await probe(path)) === 'alive') return path
+  }
   return null
 }
 
@@ -180,20 +203,38 @@ async function ownPipe(home: string): Promise<Ownership> {
   }
 }
 
-/** The near place is the data directory itself. */
-function placesOf(home: string, { temporary = tmpdir() }: OwnerOptions): [near: string, far: string] {
-  return [home, join(temporary, `svc-${hashOf(home)}`)]
+/** Where the sockets may be that are not in the data directory. */
+function farPlacesOf(home: string, { temporary = tmpdir(), runtime = '/run' }: OwnerOptions): string[] {
+  return [runtime, temporary].map(parent => join(parent, `svc-${hashOf(home)}`))
 }
 
-/** Others may write to the temporary directory: what they put there under our name is not trusted. */
-async function openFarPlace(far: string, home: string): Promise<void> {
-  await mkdir(far, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+/** Makes a directory for the sockets, or finds the one that is there. Refuses `lock_untrusted`. */
+async function openFarPlace(home: string, options: OwnerOptions): Promise<string> {
+  const [runtime, temporary] = farPlacesOf(home, options) as [string, string]
+  const isRoot = process.getuid?.() === 0
+  const place = isRoot && (await makePlace(runtime).then(() => true, () => false)) ? runtime : temporary
+  if (place === temporary) await makePlace(temporary)
+  await isTrusted(place, home)
+  return place
+}
+
+async function makePlace(place: string): Promise<void> {
+  await mkdir(place, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error
   })
-  const [found, { uid }] = await Promise.all([lstat(far), lstat(home)])
-  if (!found.isDirectory() || (found.uid !== uid && found.uid !== process.getuid?.()) || (found.mode & 0o022) !== 0) {
-    throw new Refusal('conflict', 'lock_untrusted', `cannot lock "${home}": "${far}" belongs to somebody else; remove it`)
-  }
+}
+
+/** Whether there is a place to look into. Refuses (`lock_untrusted`) one that another user has made, or may write to. */
+async function isTrusted(place: string, home: string): Promise<boolean> {
+  const found = await lstat(place).catch(() => null)
+  if (found === null) return false
+  const owners = [...new Set([...trustedUsers(), (await stat(home)).uid])]
+  const isDirectory = found.isDirectory()
+  const loose = isDirectory ? (loosenessOf(place, found, { owners }) ?? (await looseParentOf(await realpath(place)))) : null
+  if (isDirectory && loose === null) return true
+  const why = loose === null ? `"${place}" is no directory` : loose.why
+  const sentence = `Cannot lock "${home}": the lock would be in "${place}", and ${why}. Remove it, or choose a shorter SVC_HOME`
+  throw new Refusal('conflict', 'lock_untrusted', sentence)
 }
 
 function isShort(place: string): boolean {

@@ -204,6 +204,8 @@ const migrations: Migration[] = [
       ALTER TABLE projects ADD COLUMN maxDiskMb INTEGER;
       ALTER TABLE deployments ADD COLUMN claimedIp TEXT;
       ALTER TABLE audit ADD COLUMN claimedIp TEXT;
+      ALTER TABLE audit ADD COLUMN failures INTEGER;
+      CREATE INDEX auditFailures ON audit (position) WHERE failures IS NOT NULL;
       ${summaries}`
   }
 ]

@@ -36,7 +36,8 @@ export const settingRows = [
   row('allow_client_scripts', 'flag', 'true', onOff, 'Whether an upload may bring scripts of its own.'),
   row('trusted_proxies', 'list', '127.0.0.0/8,::1', addresses, 'Whose X-Forwarded-For is believed: addresses, CIDR.'),
   row('allowed_ips', 'list', '', addresses, 'Who may deploy, roll back and open a terminal; empty: everybody.'),
-  row('terminal_enabled', 'flag', 'true', onOff, 'Whether the panel has a terminal.')
+  row('terminal_enabled', 'flag', 'true', onOff, 'Whether the panel has a terminal.'),
+  row('audit_days', 'number', '400', whole(1, 36_500), 'How long entries of the audit log are kept.', 'days')
 ] as const satisfies readonly SettingRow[]
 
 export type SettingKey = (typeof settingRows)[number]['key']

@@ -77,5 +77,10 @@ t.test('a server collects the reports of its fleet', async t => {
     t.match(refused.headers['retry-after'], /^\d+$/)
     const elsewhere = { 'x-forwarded-for': '192.0.2.7' }
     t.equal((await anybody.post('/api/public/telemetry/report', report, elsewhere)).status, 200)
+    const status = async (address: string) => (await anybody.post('/api/public/telemetry/report', report, { 'x-forwarded-for': address })).status
+    const ofOneNetwork: number[] = []
+    for (let i = 0; i < 31; i++) ofOneNetwork.push(await status(`2001:db8:1:2::${i}`))
+    t.same(ofOneNetwork, [...Array(30).fill(200), 429], 'the /64 of an IPv6 address is one')
+    t.equal(await status('2001:db8:1:3::1'), 200)
   })
 })

@@ -6,12 +6,14 @@ import { openStore } from '../../lib/store/database.js'
 import { listAudit } from '../../lib/store/tables/audit.js'
 import { setClock } from '../support/clock.js'
 
+const dayMs = 24 * 60 * 60_000
+
 t.test('entries', async t => {
   const clock = setClock()
   const store = await openStore({ directory: t.testdir(), clock })
   t.teardown(() => store.close())
   const errors: unknown[] = []
-  const audit = createAudit({ store, clock, ids: randomIds, onError: error => void errors.push(error) })
+  const audit = createAudit({ store, clock, ids: randomIds, onError: error => void errors.push(error), keepDays: () => 400 })
   const all = () => listAudit(store, { limit: 500 })
 
   t.test('have every field', async t => {
@@ -50,14 +52,25 @@ t.test('entries', async t => {
     t.match(all()[0], { action: 'thing.happened', ok: false, detail: 'why', actor: 'system', ip: null })
   })
 
-  t.test('the oldest go', async t => {
-    const { length } = all()
-    const few = createAudit({ store, clock, ids: randomIds, onError: error => void errors.push(error), keep: 3 })
+  t.test('age out by time, once a day, never by number', async t => {
     await store.write(tx => {
-      for (let i = 0; i < 502; i++) few.within(tx, { action: 'thing.counted', actor: systemActor, target: String(i) })
+      for (let i = 0; i < 2000; i++) audit.within(tx, { action: 'thing.counted', actor: systemActor, target: String(i) })
     })
-    t.ok(length > 0)
-    t.same(all().map(({ target }) => target), ['501', '500', '499'], 'trimmed with the entry that was one too many')
+    t.ok(listAudit(store, { limit: 5000 }).length > 2000)
+    let days = 400
+    const kept = createAudit({ store, clock, ids: randomIds, onError: error => void errors.push(error), keepDays: () => days })
+    clock.advance(399 * dayMs)
+    await kept.record({ action: 'thing.young', actor: systemActor })
+    clock.advance(2 * dayMs)
+    await kept.record({ action: 'thing.new', actor: systemActor })
+    t.same(all().map(({ action }) => action), ['thing.new', 'thing.young'])
+    days = 1
+    clock.advance(dayMs / 2)
+    await kept.record({ action: 'thing.newer', actor: systemActor })
+    t.equal(all().length, 3, 'half a day later nobody looks')
+    clock.advance(dayMs)
+    await kept.record({ action: 'thing.newest', actor: systemActor })
+    t.same(all().map(({ action }) => action), ['thing.newest', 'thing.newer'])
   })
 
   t.test('one that cannot be kept is reported, and rejects nothing', async t => {
@@ -65,7 +78,8 @@ t.test('entries', async t => {
       store: { write: () => Promise.reject(new Error('The disk is full')) },
       clock,
       ids: randomIds,
-      onError: error => void errors.push(error)
+      onError: error => void errors.push(error),
+      keepDays: () => 400
     })
     await broken.record({ action: 'thing.done', actor: systemActor })
     t.match(errors, [{ message: 'The disk is full' }])

@@ -1,12 +1,16 @@
 import t from 'tap'
 import { createBearer } from '../../lib/auth/bearer.js'
-import type { Auth, Credentials, Role } from '../../lib/auth/bearer.js'
+import type { Auth, Caller, Credentials, Role } from '../../lib/auth/bearer.js'
+import { createLimiter } from '../../lib/auth/limiter.js'
 import { Refusal } from '../../lib/base/refusal.js'
+import { setClock } from '../support/clock.js'
 
 const address = '203.0.113.9'
 
 function bearerWith({ allowed = true, global = 'global-token' } = {}) {
-  return createBearer({
+  const limiter = createLimiter({ clock: setClock(), onFailure: () => {} })
+  const bearer = createBearer({
+    limiter,
     admin: { verify: token => token === 'admin-token' },
     projectOf: token => (token === 'shop-token' ? { id: 'proj_shop', token } : undefined),
     globalToken: () => global,
@@ -17,6 +21,8 @@ function bearerWith({ allowed = true, global = 'global-token' } = {}) {
       }
     }
   })
+  // Nothing has failed so often that it would wait.
+  return { authorise: (auth: Auth, given: Credentials) => bearer.authorise(auth, given) as Caller }
 }
 
 function credentials(authorization?: string, { search = '', local = false } = {}): Credentials {
@@ -137,4 +143,49 @@ t.test('deploying, rolling back and the terminal are for allowed addresses', asy
   )
   t.equal(bearer.authorise('admin', credentials('Bearer admin-token')).role, 'admin')
   t.equal(bearer.authorise('operate', credentials(undefined, { local: true })).role, 'local')
+})
+
+t.test('the witnessed address decides and is recorded, with the claimed one beside it', async t => {
+  const checked: string[] = []
+  const bearer = createBearer({
+    admin: { verify: () => true },
+    projectOf: () => undefined,
+    globalToken: () => '',
+    tickets: { redeem: () => false },
+    allowList: { check: address => void checked.push(address) },
+    limiter: createLimiter({ clock: setClock(), onFailure: () => {} })
+  })
+  const { headers, query } = credentials('Bearer admin-token')
+  const client = { address: '10.0.0.1', witnessed: '203.0.113.9', viaProxy: true, local: false }
+  t.match(await bearer.authorise('operate', { headers, query, client }), { ip: '203.0.113.9', claimedIp: '10.0.0.1' })
+  t.match(await bearer.authorise('operate', credentials('Bearer admin-token')), { ip: address, claimedIp: null })
+  t.same(checked, ['203.0.113.9', address])
+})
+
+t.test('every wrong secret counts, what is not tried does not', async t => {
+  const cases: Array<[what: string, auth: Auth, given: Credentials, isCounted: boolean]> = [
+    ['an unknown token', 'admin', credentials('Bearer wrong'), true],
+    ['an unknown deploy token', 'upload', credentials('Bearer wrong'), true],
+    ['the admin token for an upload', 'upload', credentials('Bearer admin-token'), true],
+    ['a wrong ticket', 'download', credentials(undefined, { search: 'ticket=wrong' }), true],
+    ['a ticket of another purpose', 'terminal', credentials(undefined, { search: 'ticket=good-download' }), true],
+    ['a wrong subprotocol token', 'terminal', { ...credentials(), headers: { 'sec-websocket-protocol': 'svc-admin-token, wrong' } }, true],
+    ['no token', 'admin', credentials(), false],
+    ['no bearer', 'admin', credentials('Basic YWRtaW4='), false],
+    ['a known token of another kind', 'admin', credentials('Bearer shop-token'), false],
+    ['a wrong token where none is needed', 'public', credentials('Bearer wrong'), false],
+    ['a wrong token where none opens', 'local', credentials('Bearer wrong'), false]
+  ]
+  for (const [what, auth, given, isCounted] of cases) {
+    const bearer = bearerWith()
+    const codes = Array.from({ length: 9 }, () => {
+      try {
+        return bearer.authorise(auth, given).role
+      } catch (error) {
+        return (error as Refusal).code
+      }
+    })
+    t.equal(codes[8] === 'locked_out', isCounted, what)
+    t.not(codes[7], 'locked_out', what)
+  }
 })

@@ -1,4 +1,4 @@
-import { chmod, readFile, stat } from 'node:fs/promises'
+import { chmod, chown, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { parseDotenv, readDotenv, setDotenv, writeDotenv } from '../../lib/config/dotenv.js'
@@ -57,8 +57,8 @@ t.test('setting a key touches one line', t => {
 
 t.test('.env.local: only the keys of svc, and a file that is missing says nothing', async t => {
   const directory = t.testdir({ '.env.local': 'SVC_TOKEN=a\nSECRET=b\nADMIN_TOKEN="c d"\nSVC_SERVER_URL=\n' })
-  t.strictSame(await readDotenv(directory), { path: join(directory, '.env.local'), values: { SVC_TOKEN: 'a', ADMIN_TOKEN: 'c d' } })
-  t.strictSame((await readDotenv(join(directory, 'none'))).values, {})
+  t.strictSame(await readDotenv(directory, 'client'), { path: join(directory, '.env.local'), values: { SVC_TOKEN: 'a', ADMIN_TOKEN: 'c d' } })
+  t.strictSame((await readDotenv(join(directory, 'none'), 'server')).values, {})
 })
 
 t.test('writing: a new file is its owner’s alone, an old one keeps its mode and its other lines', { skip: noModes }, async t => {
@@ -70,4 +70,31 @@ t.test('writing: a new file is its owner’s alone, an old one keeps its mode an
   await writeDotenv(directory, 'SVC_DEPLOY_TOKEN', 'w')
   t.equal((await stat(path)).mode & 0o777, 0o640)
   t.equal(await readFile(path, 'utf8'), 'SVC_DEPLOY_TOKEN=w\nSVC_TOKEN="y z"\n')
+})
+
+t.test('.env.local that another user could change is refused, if it has something to say', { skip: noModes }, async t => {
+  const isRoot = process.getuid?.() === 0
+  const cases: Array<[what: string, mode: number, uid: number | null, server: boolean, client: boolean]> = [
+    ['its owner’s', 0o600, null, true, true],
+    ['others may read it', 0o644, null, true, true],
+    ['others may write', 0o646, null, false, false],
+    ['its private group may write', 0o664, null, false, process.getgid?.() === process.getuid?.()],
+    ['another user’s', 0o600, 65_534, false, !isRoot]
+  ]
+  for (const [what, mode, uid, server, client] of cases) {
+    if (uid !== null && !isRoot) {
+      t.comment(`not root: "${what}" cannot be made`)
+      continue
+    }
+    const directory = t.testdir({ '.env.local': 'SVC_TOKEN=a\n' })
+    const path = join(directory, '.env.local')
+    if (uid !== null) await chown(path, uid, uid)
+    await chmod(path, mode)
+    for (const [reader, isTaken] of [['server', server], ['client', client]] as const) {
+      if (isTaken) t.match(await readDotenv(directory, reader), { values: { SVC_TOKEN: 'a' } }, `${what}: ${reader}`)
+      else await t.rejects(readDotenv(directory, reader), { code: 'unsafe_dotenv', message: /^Cannot use ".*\.env\.local": .*\. Run "ch(mod|own) .*", or remove svc's keys from it$/ }, `${what}: ${reader}`)
+    }
+    await writeFile(path, 'OTHER=a\n')
+    t.match(await readDotenv(directory, 'server'), { values: {} }, `${what}: without a key of svc`)
+  }
 })

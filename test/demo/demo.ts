@@ -13,7 +13,7 @@ const stage = mkdtempSync(join(tmpdir(), 'svc-demo-'))
 const workshop = join(stage, 'storefront')
 const site = join(workshop, 'dist')
 const target = join(stage, 'www')
-const environment = { ...process.env, SVC_HOME: join(stage, 'home') }
+const environment = { ...process.env, SVC_HOME: join(stage, 'home'), ADMIN_TOKEN: '' }
 
 function say(text: string): void {
   process.stdout.write(`\n\x1b[1m${text}\x1b[0m\n`)

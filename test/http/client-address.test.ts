@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Cidr } from '../../lib/http/client-address.js'
-import { clientAddress, matchesCidr, normaliseAddress, parseCidr } from '../../lib/http/client-address.js'
+import { clientAddress, isLoopback, matchesCidr, networkOf, normaliseAddress, parseCidr } from '../../lib/http/client-address.js'
 
 const nets = (...texts: string[]): Cidr[] => texts.map(text => parseCidr(text) as Cidr)
 const loopback = nets('127.0.0.0/8', '::1')
@@ -80,4 +80,21 @@ t.test('who sent a request', async t => {
   t.same(from('127.0.0.1', list('garbage')), ['127.0.0.1', '127.0.0.1', true])
   t.same(from('127.0.0.1', {}), ['127.0.0.1', '127.0.0.1', true])
   t.same(from('', {}), ['', '', false])
+})
+
+t.test('the network that one client may have to itself', async t => {
+  const cases = [
+    ['192.0.2.1', '192.0.2.1'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:db8::1', '2001:db8::/64'],
+    ['::1', '::/64'],
+    ['', ''],
+    ['local', 'local']
+  ] as const
+  for (const [address, network] of cases) t.equal(networkOf(address), network, address)
+})
+
+t.test('loopback', async t => {
+  for (const address of ['127.0.0.1', '127.1.2.3', '::1', '::ffff:127.0.0.1']) t.ok(isLoopback(address), address)
+  for (const address of ['128.0.0.1', '10.0.0.1', '::2', '', 'localhost']) t.notOk(isLoopback(address), address)
 })

@@ -8,7 +8,6 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { schemaVersion } from '../../lib/store/schema.js'
 import { bare } from '../support/bare.js'
-import { openStore } from '../../lib/store/database.js'
 import { newerDatabase, olderDatabase } from '../support/older-database.js'
 import { startServeProcess } from '../support/serve-process.js'
 import { smallDisk } from '../support/small-disk.js'
@@ -144,6 +143,15 @@ const circumstances: Circumstance[] = [
     sentence: /cannot be used: this user may not write there \(it belongs to the user 0, this is 65534\); run svc as the one it belongs to, or give it to this one \(chown\), or choose another with SVC_HOME/,
     uid: someoneElse
   },
+  { what: 'others may write to it', make: home => chmodSync(home, 0o777), sentence: /The data directory ".*" cannot be trusted: other users may write to ".*\/home" \(mode 0777\)\. Run "chmod go-w .*\/home", or choose another/ },
+  { what: 'the group may write to config.json', make: home => chmodSync(join(home, 'config.json'), 0o660), sentence: /other users may write to ".*\/config\.json" \(mode 0660\)\. Run "chmod go-w / },
+  {
+    what: 'config.json was put there by another user',
+    make: home => chownSync(join(home, 'config.json'), someoneElse, someoneElse),
+    sentence: /"[^"]*\/config\.json" belongs to the user 65534\. Run "chown 0 /,
+    uid: 0
+  },
+  { what: 'others may write to the directory above', make: home => chmodSync(join(home, '..'), 0o777), sentence: /cannot be trusted: other users may write to ".*svc-circumstance-\w+" \(mode 0777\)/ },
   {
     what: 'its files belong to another user',
     make: home => chownSync(home, someoneElse, someoneElse),
@@ -179,7 +187,7 @@ async function whyNobodyElse(): Promise<string | false> {
 t.test('a start that cannot be says why and what to do, and changes nothing', async t => {
   const noOther = await whyNobodyElse()
   for (const { what, make, sentence, uid } of circumstances) {
-    const skip = uid === someoneElse ? noOther : uid === 0 && !isRoot && 'only root can mount'
+    const skip = uid === someoneElse ? noOther : uid === 0 && !isRoot && 'only root can'
     await t.test(what, { skip }, async t => {
       const { cwd, home } = furnish(t)
       const given = (await make(home, t)) ?? home
@@ -230,8 +238,8 @@ t.test('no space', async t => {
     const disk = smallDisk(t, 4 * 1024 * 1024)
     if (disk === null) return
     const { cwd, home } = furnish(t)
-    // What is in the redo log of this version, an older one could not have written.
-    await (await openStore({ directory: home })).close()
+    // What the killed one has left is of the newest schema: it is folded in first.
+    await serve(cwd, home)
     await olderDatabase(join(home, 'svc.db'))
     cpSync(home, disk, { recursive: true, preserveTimestamps: true })
     fill(join(disk, 'ballast'))

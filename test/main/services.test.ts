@@ -1,4 +1,5 @@
 import t from 'tap'
+import type { Caller } from '../../lib/auth/bearer.js'
 import { locateHome, ensureHome } from '../../lib/config/home.js'
 import { openAdminToken } from '../../lib/auth/admin-token.js'
 import { createFront } from '../../lib/main/front.js'
@@ -21,7 +22,7 @@ t.test('the services are joined: a setting reaches the bearer, a project its tok
   const { api } = createServices(world, front)
   const client = { address: '192.0.2.1', witnessed: '192.0.2.1', viaProxy: false, local: false }
   const authorise = (token: string) => () =>
-    bearer.authorise('upload', { headers: { authorization: `Bearer ${token}` }, query: new URLSearchParams(), client })
+    bearer.authorise('upload', { headers: { authorization: `Bearer ${token}` }, query: new URLSearchParams(), client }) as Caller
 
   t.throws(authorise('global-token'), { kind: 'unauthorized', code: 'unauthorized' })
   await settings.update(settings.check({ global_deploy_token: 'global-token' }), systemActor)

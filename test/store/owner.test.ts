@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
 import { createServer, get } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -12,6 +13,7 @@ import { bare } from '../support/bare.js'
 
 const program = fileURLToPath(new URL('./owning-program.js', import.meta.url))
 const isWindows = process.platform === 'win32'
+const isRoot = process.getuid?.() === 0
 const inUse = { name: 'Refusal', kind: 'conflict', code: 'in_use', message: /another svc process uses it/ }
 
 /** A directory whose path is short enough for a socket; tap's own may not be. */
@@ -102,31 +104,74 @@ t.test('a plain file in the place of the socket is no owner', { skip: isWindows 
   await release()
 })
 
-t.test('where the path is too long for a socket, the lock is in the temporary directory', { skip: isWindows && 'Windows has pipes' }, async t => {
-  const top = t.testdir()
-  const home = join(top, 'long'.repeat(30), 'home')
+/** A data directory whose path is too long for a socket, and the places that take its lock. */
+function aLongHome(t: { testdir(): string; teardown(work: () => unknown): void }) {
+  const home = join(t.testdir(), 'long'.repeat(30), 'home')
   mkdirSync(home, { recursive: true })
-  const temporary = '/tmp'
-  const { path, release } = await ownDirectory(home, { temporary })
-  t.match(path, /^\/tmp\/svc-[0-9a-f]{16}\/svc\.sock$/)
+  const top = mkdtempSync(join(tmpdir(), 'svc-lock-'))
+  t.teardown(() => rmSync(top, { recursive: true, force: true }))
+  const places = { runtime: join(top, 'run'), temporary: join(top, 'tmp') }
+  for (const place of Object.values(places)) mkdirSync(place)
+  chmodSync(places.temporary, 0o1777)
+  chmodSync(top, 0o755)
+  return { home, places }
+}
+
+t.test('where the path is too long for a socket, the lock is in /run, or in the temporary directory', { skip: isWindows && 'Windows has pipes' }, async t => {
+  const { home, places } = aLongHome(t)
+  const { path, release } = await ownDirectory(home, places)
+  t.match(path, /\/svc-[0-9a-f]{16}\/svc\.sock$/)
+  t.ok(path.startsWith(isRoot ? places.runtime : places.temporary))
   t.equal(statSync(join(path, '..')).mode & 0o777, 0o700)
-  await t.rejects(ownDirectory(home, { temporary }), inUse)
-  t.equal(await findOwner(home, { temporary }), path)
+  await t.rejects(ownDirectory(home, places), inUse)
+  t.equal(await findOwner(home, places), path)
   await release()
-  t.notOk(readdirSync('/tmp').includes(path.split('/')[2] as string), 'nothing is left')
+  t.same([places.runtime, places.temporary].flatMap(place => readdirSync(place)), [], 'nothing is left')
+
+  const elsewhere = { ...places, runtime: join(places.runtime, 'none') }
+  const second = await ownDirectory(home, elsewhere)
+  t.ok(second.path.startsWith(places.temporary), 'there is no /run')
+  await t.rejects(ownDirectory(home, places), inUse, 'one that finds it in the meantime')
+  t.equal(await findOwner(home, places), second.path)
+  await second.release()
 })
 
-t.test('a directory that somebody else has put in the place of the lock is not trusted', { skip: isWindows && 'Windows has pipes' }, async t => {
-  const top = t.testdir()
-  const home = join(top, 'long'.repeat(30))
-  mkdirSync(home)
-  const { path, release } = await ownDirectory(home, { temporary: '/tmp' })
+t.test('a place for the lock that another user could change is refused before anything is sent', { skip: isWindows && 'Windows has pipes' }, async t => {
+  const { home, places } = aLongHome(t)
+  const { path, release } = await ownDirectory(home, { ...places, runtime: places.temporary })
   await release()
   const place = join(path, '..')
+  let connections = 0
+  const plant = async (uid: number, mode: number): Promise<() => Promise<unknown>> => {
+    mkdirSync(place)
+    const server = createServer().on('connection', () => connections++)
+    await new Promise<void>(resolve => server.listen(join(place, 'svc.sock'), resolve))
+    if (uid !== 0) chownSync(place, uid, uid)
+    chmodSync(place, mode)
+    return () => new Promise(resolve => server.close(() => resolve(rmSync(place, { recursive: true, force: true }))))
+  }
+  const cases: Array<[what: string, uid: number, mode: number]> = [['others may write to it', 0, 0o777], ['its group may', 0, 0o770]]
+  if (isRoot) cases.push(['another user has made it', 65_534, 0o755])
+  else t.comment('not root: another user’s directory cannot be made')
+  for (const [what, uid, mode] of cases) {
+    const remove = await plant(uid, mode)
+    const refused = { code: 'lock_untrusted', message: new RegExp(`^Cannot lock ".*": the lock would be in "${place}", and .*"${place}".*\\. Remove it, or choose a shorter SVC_HOME$`) }
+    await t.rejects(findOwner(home, places), refused, what)
+    await t.rejects(ownDirectory(home, places), refused, what)
+    await remove()
+  }
+  t.equal(connections, 0)
+})
+
+t.test('what a stranger puts there stops no command of a directory that does not need it', { skip: isWindows && 'Windows has pipes' }, async t => {
+  const home = aHome(t)
+  const { places } = aLongHome(t)
+  const place = join(places.temporary, `svc-${createHash('sha256').update(home).digest('hex').slice(0, 16)}`)
   mkdirSync(place)
-  t.teardown(() => rmSync(place, { recursive: true, force: true }))
   chmodSync(place, 0o777)
-  await t.rejects(ownDirectory(home, { temporary: '/tmp' }), { code: 'lock_untrusted' })
+  t.equal(await findOwner(home, places), null)
+  const { release } = await ownDirectory(home, places)
+  await release()
 })
 
 t.test('HTTP is served on the lock; before anybody serves, callers are hung up on', async t => {

@@ -25,6 +25,8 @@ export async function olderDatabase(path: string): Promise<void> {
     ALTER TABLE projects DROP COLUMN tagIds;
     ALTER TABLE projects DROP COLUMN status;
     ALTER TABLE projects DROP COLUMN lastDeployAt;
+    DROP INDEX auditFailures;
+    ALTER TABLE audit DROP COLUMN failures;
     PRAGMA user_version = ${schemaVersion - 1}`)
 }
 

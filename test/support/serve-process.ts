@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { parseDotenv } from '../../lib/config/dotenv.js'
 import type { Deployment } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
 import { bareEnvironment, svcPath } from './svc.js'
@@ -39,6 +41,16 @@ export interface Upload {
   finished: Promise<Array<Record<string, string>>>
 }
 
+/** The admin token of a server that has said where it listens: into a pipe only the start that generates it prints it. */
+export function tokenSaid(stdout: string, env: Record<string, string | undefined>): string {
+  const printed = /Admin token: (\S+)/.exec(stdout)?.[1]
+  if (printed !== undefined) return printed
+  const from = /The admin token is that of (.+)/.exec(stdout)?.[1] as string
+  if (from === 'ADMIN_TOKEN') return env['ADMIN_TOKEN'] as string
+  const text = readFileSync(from, 'utf8')
+  return from.endsWith('.json') ? (JSON.parse(text) as { adminToken: string }).adminToken : (parseDotenv(text)['ADMIN_TOKEN'] as string)
+}
+
 export async function startServeProcess(
   t: Pick<Test, 'teardown'>,
   cwd: string,
@@ -70,7 +82,7 @@ export async function startServeProcess(
   child.stdout.on('data', (text: string) => (said.stdout += text))
   const url = /^svc listens on (\S+?)\/?$/m.exec(said.stdout)?.[1] as string
   const home = environment['SVC_HOME'] as string
-  const adminToken = /Admin token: (\S+)/.exec(said.stdout)?.[1] as string
+  const adminToken = tokenSaid(said.stdout, environment)
 
   async function api<T>(method: string, path: string, body?: unknown): Promise<T> {
     const response = await fetch(url + path, {

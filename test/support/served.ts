@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { tokenSaid } from './serve-process.js'
 
 /** A program, the words before its own, and what it sees of the environment. */
 export interface Invocation {
@@ -33,7 +34,7 @@ export async function startServed({ command: [program, ...words], cwd, env }: In
   }
   return {
     url: /http:\/\/\S+(?=\/\n)/.exec(said.stdout)?.[0] as string,
-    adminToken: /Admin token: (\S+)/.exec(said.stdout)?.[1] as string,
+    adminToken: tokenSaid(said.stdout, env),
     complained: () => said.stderr,
     async says(pattern) {
       while (!pattern.test(said.stdout + said.stderr)) await Promise.race([once(child.stdout, 'data'), once(child.stderr, 'data')])

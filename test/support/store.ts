@@ -13,6 +13,7 @@ export async function openStage(t: { testdir(): string; teardown(work: () => unk
     store,
     clock,
     ids: randomIds,
+    keepDays: () => 400,
     onError(error) {
       throw error
     }

@@ -25,7 +25,7 @@ t.test('search', async t => {
       insertDeployment(tx, aDeployment({ id: `dep_${i}`, projectId: 'proj_b', projectName: 'blog', message, startTime: new Date(i * 1000).toISOString() }))
     }
     for (let i = 0; i < 5000; i++) {
-      insertAudit(tx, { id: `aud_${i}`, at: '2030', action: 'auth.login', actor: 'admin', ip: '192.0.2.7', claimedIp: null, projectId: null, target: null, detail: null, ok: true })
+      insertAudit(tx, { id: `aud_${i}`, at: '2030', action: 'auth.login', actor: 'admin', ip: '192.0.2.7', claimedIp: null, projectId: null, target: null, detail: null, ok: true, failures: null })
     }
   })
   const search = createSearch({ store, settings: settingRows })

@@ -5,6 +5,7 @@ export const actionRows: ReadonlyArray<{ action: string; words: string }> = [
   { action: 'auth.login', words: 'Signed in' },
   { action: 'auth.login_failed', words: 'Sign-in refused' },
   { action: 'auth.change_token', words: 'Admin token changed' },
+  { action: 'auth.reset_token', words: 'Admin token reset' },
   { action: 'project.create', words: 'Project created' },
   { action: 'project.update', words: 'Project changed' },
   { action: 'project.delete', words: 'Project deleted' },

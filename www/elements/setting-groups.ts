@@ -35,7 +35,8 @@ export const settingGroups: readonly SettingGroup[] = [
     rows: [
       { key: 'allowed_ips', words: 'Addresses that may deploy' },
       { key: 'trusted_proxies', words: 'Trusted proxies' },
-      { key: 'terminal_enabled', words: 'Terminal' }
+      { key: 'terminal_enabled', words: 'Terminal' },
+      { key: 'audit_days', words: 'Audit log kept' }
     ]
   }
 ]

@@ -14,6 +14,11 @@ const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 const dayMs = 24 * hourMs
 
+/** An address as it was seen, and what the client claimed if that differs: `203.0.113.9, claims 10.0.0.1`. */
+export function addressWords(seen: string | null, claimed: string | null | undefined): string | null {
+  return claimed ? t('{seen}, claims {claimed}', { seen: seen ?? '', claimed }) : seen
+}
+
 /** How long ago, while that says more than the date: `just now`, `4 min ago`, `yesterday 14:03`, `12 Mar 14:03`. */
 export function agoWords(at: string, nowMs: number, locale: Locale = {}): string {
   const atMs = Date.parse(at)

@@ -8,6 +8,7 @@ import { roomTabs } from '../elements/room-tabs.js'
 import { createResource, loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
 import { SvcTime } from '../elements/facts.js'
+import { addressWords } from '../elements/words.js'
 import { createAdminCalls } from '../server/admin-calls.js'
 import type { AdminCalls } from '../server/admin-calls.js'
 import { countWords, t } from '../words/t.js'
@@ -190,6 +191,7 @@ interface Choice {
 }
 
 function entryRow(entry: AuditEntry, names: ReadonlyMap<string, string>): Template {
+  const address = addressWords(entry.ip, entry.claimedIp)
   const words = actionRows.find(({ action }) => action === entry.action)?.words
   return html`
     <li>
@@ -201,7 +203,7 @@ function entryRow(entry: AuditEntry, names: ReadonlyMap<string, string>): Templa
       </b>
       <span class="what small" translate="no">${whatOf(entry, names)}</span>
       <span class="who cut" title="${entry.actor}">${actorOf(entry.actor, names)}</span>
-      <span class="where cut" title="${entry.ip}">${entry.ip}</span>
+      <span class="where cut" title="${address}">${address}</span>
     </li>`
 }
 

@@ -16,7 +16,7 @@ import type { ShowLineEvent } from '../elements/svc-failure.js'
 import { SvcLog } from '../elements/svc-log.js'
 import { SvcSpan, SvcStatus, SvcTime } from '../elements/facts.js'
 import { SvcSteps } from '../elements/svc-steps.js'
-import { deploymentWords, errorWords, sizeWords, timeWords } from '../elements/words.js'
+import { addressWords, deploymentWords, errorWords, sizeWords, timeWords } from '../elements/words.js'
 import { DeploymentOutput } from '../state/deployment-output.js'
 import type { DeploymentOutputNeeds } from '../state/deployment-output.js'
 import { Page } from './page.js'
@@ -267,10 +267,10 @@ export class DeploymentPage extends Page {
 const origin = (id: string): Template => html`<a href="deployments/${id}">${t('rolled back to an earlier deployment')}</a>`
 
 function facts(deployment: Deployment): Template {
-  const { archiveBytes, archiveSha256, fileCount, actorIp, env, id, triggerSource, hasArtifact } = deployment
+  const { archiveBytes, archiveSha256, fileCount, actorIp, claimedIp, env, id, triggerSource, hasArtifact } = deployment
   const rows: Array<[string, unknown]> = [
     [t('Started by'), triggerSource === 'rollback' ? t('a roll-back') : t('a push')],
-    [t('From'), actorIp],
+    [t('From'), addressWords(actorIp, claimedIp)],
     [t('Environment'), env],
     [t('Files'), fileCount === null ? null : numberWords(fileCount)],
     [t('Archive'), archiveBytes === null ? null : `${sizeWords(archiveBytes)}${hasArtifact ? '' : t(', no longer kept')}`],

@@ -1,7 +1,7 @@
 import { Refusal } from '../../base/refusal.js'
 import { randomIds } from '../../base/ids.js'
 import { checkNewToken, strongToken, weaknessOf } from '../../auth/admin-token.js'
-import { readDotenv } from '../../config/dotenv.js'
+import { readDotenv, type Dotenv } from '../../config/dotenv.js'
 import { locateHome } from '../../config/home.js'
 import { usage } from '../args.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
@@ -60,7 +60,11 @@ async function chosenToken(password: string | undefined, { host, env }: Context)
 }
 
 async function warnOfOverride({ env, cwd, output }: Context): Promise<void> {
-  const { path, values } = await readDotenv(cwd)
+  const { path, values } = await readDotenv(cwd, 'server').catch((error: unknown) => {
+    if (!(error instanceof Refusal)) throw error
+    output.warn(error.message)
+    return { path: '', values: {} as Dotenv['values'] }
+  })
   const from = env['ADMIN_TOKEN'] ? 'the environment' : values.ADMIN_TOKEN ? path : null
   if (from !== null) output.warn(`ADMIN_TOKEN in ${from} overrides it when the server is started from here`)
 }

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import type { RunningServer } from '../../main/serve.js'
+import type { RunningServer, ShowsToken } from '../../main/serve.js'
 import { locateHome } from '../../config/home.js'
 import { defineCommand, exitCodes, type Context, type Host } from '../command.js'
 import { usage, wordsOf } from '../args.js'
@@ -90,8 +90,7 @@ export const command = defineCommand({
       cwd,
       report: { info: output.print, warn: output.warn },
       requests: options['log-requests'],
-      // Who started it under pm2 was told the token.
-      isLogged: isJson || Boolean(env['SVC_SUPERVISED']) || (await printsToJournal(env))
+      showsToken: await whereTokenShows(isJson, host)
     })
     await untilStopped(starting, readiness, { host, note: output.note })
     // pm2's channel to the process would keep it alive until pm2 kills it.
@@ -103,6 +102,13 @@ export const command = defineCommand({
 /** The same options, for another process. */
 function asWords(options: Record<string, unknown>): string[] {
   return wordsOf(command.options, options)
+}
+
+/** Of a file or a pipe nobody knows who reads it later, but somebody must learn a token that is new. */
+async function whereTokenShows(isJson: boolean, { env, stdout }: Host): Promise<ShowsToken> {
+  // Who started it under pm2 was told the token.
+  if (isJson || env['SVC_SUPERVISED'] || (await printsToJournal(env))) return 'never'
+  return stdout.isTTY ? 'always' : 'new'
 }
 
 async function printsToJournal(env: Host['env']): Promise<boolean> {

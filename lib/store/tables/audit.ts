@@ -13,7 +13,8 @@ const columns = columnsOf<AuditEntry>('audit', {
   projectId: 'plain',
   target: 'plain',
   detail: 'plain',
-  ok: 'flag'
+  ok: 'flag',
+  failures: 'plain'
 })
 
 export interface AuditFilter {
@@ -46,10 +47,21 @@ export function listAudit(db: Reader, { action, projectId, limit, before }: Audi
     .map(row => columns.decode<AuditEntry>(row))
 }
 
-/** Removes all but the newest `keep` entries; gives how many went. */
-export function trimAudit(tx: Transaction, keep: number): number {
+/** Changes the fields of an entry that are present; false if it is not there any more. */
+export function updateAudit(tx: Transaction, id: string, patch: Partial<AuditEntry>): boolean {
+  return columns.update(tx, id, patch) > 0
+}
+
+/** Removes the entries from before an instant (ISO); gives how many went. */
+export function removeAuditBefore(tx: Transaction, at: string): number {
+  return tx.run('DELETE FROM audit WHERE at < ?', at)
+}
+
+/** Removes all but the newest `keep` summaries of failed attempts; gives how many went. */
+export function trimFailures(tx: Transaction, keep: number): number {
   return tx.run(
-    'DELETE FROM audit WHERE position <= (SELECT position FROM audit ORDER BY position DESC LIMIT 1 OFFSET ?)',
+    `DELETE FROM audit WHERE failures IS NOT NULL AND position <=
+      (SELECT position FROM audit WHERE failures IS NOT NULL ORDER BY position DESC LIMIT 1 OFFSET ?)`,
     keep
   )
 }

@@ -1,6 +1,11 @@
 import t from 'tap'
-import { readFileSync, readdirSync } from 'node:fs'
+import { fork } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
@@ -83,4 +88,29 @@ t.test('a reset is in the audit log, whether a server runs or not, and the token
   const entry = { action: 'auth.reset_token', actor: 'local', ip: null, ok: true, target: null, detail: null }
   t.match(JSON.parse(text), { items: [entry, entry] })
   t.notMatch(text, 'admin-token-0123456789')
+})
+
+const notRoot = process.getuid?.() !== 0 && 'only root can make what another user has made'
+
+t.test('admin reset-password tells the new token to no socket that another user has put in the place of the lock', { skip: notRoot }, async t => {
+  const cwd = t.testdir({})
+  const home = join(cwd, 'long'.repeat(30))
+  mkdirSync(home, { mode: 0o700 })
+  const temporary = mkdtempSync(join(tmpdir(), 'svc-reset-'))
+  t.teardown(() => rmSync(temporary, { recursive: true, force: true }))
+  chmodSync(temporary, 0o1777)
+  const place = join(temporary, `svc-${createHash('sha256').update(realpathSync(home)).digest('hex').slice(0, 16)}`)
+  const thief = fork(fileURLToPath(new URL('../../support/thief.js', import.meta.url)), [place], { uid: 65_534, gid: 65_534, execArgv: [] })
+  t.teardown(() => thief.kill())
+  await once(thief, 'message')
+  let heard = 0
+  thief.on('message', () => heard++)
+  const env = { SVC_HOME: home, TMPDIR: temporary, SVC_NEW_ADMIN_TOKEN: strong }
+  for (const words of [['admin', 'reset-password'], ['health'], ['export', '--out', join(cwd, 'a.zip')], ['serve', '--port', '0']]) {
+    const { code, stdout, stderr } = await svc(words, { cwd, env })
+    t.equal(code, 1, words.join(' '))
+    t.match(stderr, `the lock would be in "${place}", and "${place}" belongs to the user 65534. Remove it, or choose a shorter SVC_HOME`)
+    t.notMatch(stdout + stderr, strong)
+  }
+  t.equal(heard, 0, 'nobody has connected')
 })

@@ -8,6 +8,7 @@ import { createClient } from '../../support/client.js'
 import { startReceiver } from '../../support/receiver.js'
 import { startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
+import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 
 t.test('serve says where it listens, the admin token, and the data directory', async t => {
   const cwd = t.testdir({})
@@ -22,8 +23,28 @@ t.test('serve says where it listens, the admin token, and the data directory', a
 
 t.test('serve takes the token of ADMIN_TOKEN, and warns of a weak one', async t => {
   const server = await startServeProcess(t, t.testdir({ '.env.local': 'ADMIN_TOKEN=weak-token\n' }))
-  t.match(server.said(), 'Admin token: weak-token\n')
+  t.match(server.said(), /The admin token is that of .*\/\.env\.local\n/)
+  t.notMatch(server.said(), 'weak-token')
+  t.equal(server.adminToken, 'weak-token')
   await server.warns(/warning: .*weak/)
+})
+
+t.test('into a file or a pipe only the start that generates the admin token prints it', async t => {
+  const cwd = t.testdir({})
+  const first = await startServeProcess(t, cwd)
+  t.match(first.said(), `Admin token: ${first.adminToken}\n`)
+  await first.stop()
+  const second = await startServeProcess(t, cwd)
+  t.match(second.said(), `The admin token is that of ${join(second.home, 'config.json')}\n`)
+  t.notMatch(second.said() + second.saidOnStderr(), first.adminToken)
+  t.equal(second.adminToken, first.adminToken)
+})
+
+t.test('on a terminal every start prints it', { skip: noTerminal }, async t => {
+  const cwd = t.testdir({})
+  const env = { ADMIN_TOKEN: 'a-token-of-the-environment-1' }
+  const { text } = await svcOnTerminal(['serve', '--port', '0'], [{ see: 'Data directory: ', type: '\x03' }], { cwd, env })
+  t.match(text, 'Admin token: a-token-of-the-environment-1')
 })
 
 t.test('serve warns of an address that others can reach', async t => {

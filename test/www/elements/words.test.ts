@@ -1,6 +1,6 @@
 import t from 'tap'
 import {
-  agoWords, clockWords, dayWords, deploymentWords, exactWords, maskWords, monthWords, percentWords, sizeWords, spanWords,
+  addressWords, agoWords, clockWords, dayWords, deploymentWords, exactWords, maskWords, monthWords, percentWords, sizeWords, spanWords,
   weekdayWords
 } from '../../../www/elements/words.js'
 import { countWords } from '../../../www/words/t.js'
@@ -62,4 +62,11 @@ t.test('shares, and days of the statistics', async t => {
   t.equal(dayWords('2026-11-21'), '21 Nov')
   t.equal(monthWords('2026-03-01'), 'Mar')
   t.equal(weekdayWords('2024-01-01'), 'Mon')
+})
+
+t.test('an address, and the one that is claimed beside it', async t => {
+  t.equal(addressWords('203.0.113.9', null), '203.0.113.9')
+  t.equal(addressWords('203.0.113.9', undefined), '203.0.113.9', 'of an older server')
+  t.equal(addressWords('203.0.113.9', '10.0.0.1'), '203.0.113.9, claims 10.0.0.1')
+  t.equal(addressWords(null, null), null)
 })

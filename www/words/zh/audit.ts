@@ -19,6 +19,7 @@ export const words: Words = {
   'Signed in': '登录',
   'Sign-in refused': '登录被拒绝',
   'Admin token changed': '管理员令牌已更改',
+  'Admin token reset': '管理员令牌已重置',
   'Project created': '项目已创建',
   'Project changed': '项目已更改',
   'Project deleted': '项目已删除',

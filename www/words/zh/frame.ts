@@ -2,6 +2,7 @@ import type { Words } from '../t.js'
 
 /** The frame, and the elements that several pages share. */
 export const words: Words = {
+  '{seen}, claims {claimed}': '{seen}，自称 {claimed}',
   'Overview': '概览',
   'Projects': '项目',
   'Deployments': '部署',

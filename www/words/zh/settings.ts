@@ -18,6 +18,7 @@ export const words: Words = {
   'Archives kept': '保留的压缩包',
   'Addresses that may deploy': '允许部署的地址',
   'Trusted proxies': '受信任的代理',
+  'Audit log kept': '审计日志保留时间',
 
   'Where notifications are sent; empty: nowhere.': '通知发送到的地址；留空则不发送。',
   'Which events are sent.': '发送哪些事件。',
@@ -32,9 +33,11 @@ export const words: Words = {
   'Whose X-Forwarded-For is believed: addresses, CIDR.': '信任谁的 X-Forwarded-For：地址或 CIDR。',
   'Who may deploy, roll back and open a terminal; empty: everybody.': '谁可以部署、回滚和打开终端；留空则不限制。',
   'Whether the panel has a terminal.': '面板是否提供终端。',
+  'How long entries of the audit log are kept.': '审计日志条目保留多久。',
   'MB': 'MB',
   'per project': '每个项目',
   'seconds': '秒',
+  'days': '天',
 
   'On': '开',
   'Changed': '已修改',

@@ -1,0 +1,122 @@
+import type { Clock } from '../base/clock.js'
+import type { Ids } from '../base/ids.js'
+import { networkOf } from '../http/client-address.js'
+import type { ClientAddress } from '../http/route.js'
+import type { AuditEntry } from '../model/audit.js'
+import type { Store, Transaction } from '../store/database.js'
+import { insertAudit, trimFailures, updateAudit } from '../store/tables/audit.js'
+import { addressesOf } from './addresses.js'
+import { entryOf } from './audit.js'
+import type { Failure } from './limiter.js'
+
+/*
+ * Failed attempts in the audit log: one entry for each network (limiter.ts) and minute, with a count. The first failure
+ * of a minute writes the entry; what follows is counted in memory and written when the minute is over. So neither the
+ * log nor the disk grows with the speed of a guesser, and entries of changes are never displaced.
+ */
+const minuteMs = 60_000
+/** Networks with an entry of their own in one minute; what is more shares one entry without an address. */
+const maxNetworks = 1000
+/** Summaries kept, some 10 MB; the oldest go. */
+const defaultKeep = 20_000
+/** Summaries between two trimmings. */
+const trimEvery = 100
+
+export interface Failures {
+  note(client: ClientAddress, failure: Failure): void
+  /** Writes what was counted; resolves once it is on the disk. */
+  flush(): Promise<void>
+}
+
+interface Summary {
+  id: string
+  /** Of the entry that the networks share which have none of their own. */
+  isShared: boolean
+  failed: number
+  refused: number
+  isLocked: boolean
+  isWritten: boolean
+}
+
+interface Needs {
+  store: Pick<Store, 'write'>
+  clock: Clock
+  ids: Pick<Ids, 'id'>
+  onError(error: unknown): void
+  keep?: number
+}
+
+export function createFailures({ store, clock, ids, onError, keep = defaultKeep }: Needs): Failures {
+  let minute = -1
+  let summaries = new Map<string, Summary>()
+  let timer: NodeJS.Timeout | undefined
+  let untilTrim = 0
+
+  const write = (work: (tx: Transaction) => void): Promise<void> => store.write(work).catch(onError)
+
+  function insert(summary: Summary, client: ClientAddress): void {
+    const addresses = summary.isShared ? { ip: null } : addressesOf(client)
+    const event = { action: 'auth.login_failed', actor: { name: 'anonymous', ...addresses }, ok: false }
+    const entry = { ...entryOf(event, summary.id, clock.now()), ...fieldsOf(summary) }
+    summary.isWritten = true
+    void write(tx => {
+      insertAudit(tx, entry)
+      if (untilTrim-- > 0) return
+      untilTrim = trimEvery
+      trimFailures(tx, keep)
+    })
+  }
+
+  async function update(changed: Summary[]): Promise<void> {
+    if (changed.length === 0) return
+    for (const summary of changed) summary.isWritten = true
+    await write(tx => {
+      for (const summary of changed) updateAudit(tx, summary.id, fieldsOf(summary))
+    })
+  }
+
+  async function flush(): Promise<void> {
+    clearTimeout(timer)
+    timer = undefined
+    await update([...summaries.values()].filter(({ isWritten }) => !isWritten))
+  }
+
+  /** A new minute has new entries. */
+  function turn(nowMs: number): void {
+    const current = Math.floor(nowMs / minuteMs)
+    if (current === minute) return
+    void flush()
+    minute = current
+    summaries = new Map()
+  }
+
+  return {
+    note(client, failure) {
+      const nowMs = clock.now()
+      turn(nowMs)
+      const own = networkOf(client.witnessed)
+      const isShared = !summaries.has(own) && summaries.size >= maxNetworks
+      const key = isShared ? 'shared' : own
+      const found = summaries.get(key)
+      const summary = found ?? { id: ids.id('aud_'), isShared, failed: 0, refused: 0, isLocked: false, isWritten: false }
+      summaries.set(key, summary)
+      if (failure === 'refused') summary.refused++
+      else summary.failed++
+      summary.isLocked ||= failure === 'locked'
+      summary.isWritten = false
+      if (found === undefined) insert(summary, client)
+      else if (failure === 'locked' && !isShared) void update([summary])
+      else timer ??= setTimeout(() => void flush(), minuteMs - (nowMs % minuteMs)).unref()
+    },
+    flush
+  }
+}
+
+function fieldsOf({ failed, refused, isLocked, isShared }: Summary): Pick<AuditEntry, 'failures' | 'detail'> {
+  const parts = [
+    failed === 0 ? '' : `${failed} failed ${failed === 1 ? 'attempt' : 'attempts'}`,
+    refused === 0 ? '' : `${refused} refused without a check`,
+    isShared ? 'from other addresses' : isLocked ? 'the address is locked' : ''
+  ]
+  return { failures: failed + refused, detail: parts.filter(Boolean).join(', ') }
+}

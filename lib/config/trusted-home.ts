@@ -1,0 +1,44 @@
+import { lstat, realpath, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { loosenessOf, looseParentOf, trustedUsers } from '../base/permissions.js'
+import type { Looseness } from '../base/permissions.js'
+import { Refusal } from '../base/refusal.js'
+
+/** What svc believes of a data directory: who changes one of them becomes the admin. */
+const believed = ['config.json', 'svc.db', 'svc.db.redo', 'svc.sock', 'deployments', 'tmp']
+
+/**
+ * Refuses (`unsafe_home`) a data directory that another user could change: it, what svc believes in it, and the
+ * directories above it. Root may work on a service user's directory, if all of it belongs to that user or to root.
+ */
+export async function refuseLooseHome(directory: string): Promise<void> {
+  const loose = await findLoose(await realpath(directory))
+  if (loose === null) return
+  const sentence = `The data directory "${directory}" cannot be trusted: ${loose.why}. ${loose.cure}, or choose another with SVC_HOME`
+  throw new Refusal('unavailable', 'unsafe_home', sentence)
+}
+
+async function findLoose(directory: string): Promise<Looseness | null> {
+  const trusted = trustedUsers()
+  if (trusted.length === 0) return null
+  const stats = await stat(directory)
+  // Root is asked to work on it, and warned (warningOfRoot).
+  const owners = trusted[0] === 0 ? [stats.uid] : trusted
+  const own = loosenessOf(directory, stats, { owners }) ?? (await looseParentOf(directory))
+  if (own !== null) return own
+  for (const name of believed) {
+    const loose = await findLooseFile(join(directory, name), [...new Set([stats.uid, ...trusted])])
+    if (loose !== null) return loose
+  }
+  return null
+}
+
+/** A link leads to what is believed, so its target is judged, with the directories above it. */
+async function findLooseFile(path: string, owners: readonly number[]): Promise<Looseness | null> {
+  const stats = await lstat(path).catch(() => null)
+  if (stats === null) return null
+  if (!stats.isSymbolicLink()) return loosenessOf(path, stats, { owners })
+  const target = await realpath(path).catch(() => null)
+  if (target === null) return null
+  return loosenessOf(target, await stat(target), { owners }) ?? (await looseParentOf(target))
+}

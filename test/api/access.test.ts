@@ -1,0 +1,156 @@
+import { Agent, request as httpRequest } from 'node:http'
+import t from 'tap'
+import { apiRoutes } from '../../lib/api/routes.js'
+import type { Auth } from '../../lib/auth/bearer.js'
+import { findOwner } from '../../lib/store/owner.js'
+import { setClock } from '../support/clock.js'
+import { eventsOf, formOf } from '../support/client.js'
+import { adminToken, startServer } from '../support/server.js'
+import { zipOf } from '../support/zip.js'
+
+/*
+ * Who may call what, from where: every row of the route table, with every credential, over every way an address can
+ * arrive. What is expected is written here by hand, from the word in the row's `auth`, and knows nothing of bearer.ts.
+ */
+
+type Credential =
+  | 'none' | 'malformed' | 'unknown' | 'own' | 'other' | 'global' | 'admin' | 'download' | 'terminal' | 'protocol' | 'local'
+
+/** `in`: the handler was reached, whatever it says to a request that is wrong in every other way. */
+type Answer = 'in' | 401 | 403
+
+const closed = { none: 401, malformed: 401, unknown: 401, download: 401, terminal: 401, protocol: 401 } as const
+const adminOnly = { ...closed, own: 403, other: 403, global: 403, admin: 'in', local: 'in' } as const
+
+const expectations: Record<Auth, { from: 'anywhere' | 'allowed'; answers: Record<Credential, Answer> }> = {
+  public: {
+    from: 'anywhere',
+    answers: {
+      none: 'in', malformed: 'in', unknown: 'in', own: 'in', other: 'in', global: 'in', admin: 'in',
+      download: 'in', terminal: 'in', protocol: 'in', local: 'in'
+    }
+  },
+  admin: { from: 'anywhere', answers: adminOnly },
+  operate: { from: 'allowed', answers: adminOnly },
+  read: { from: 'anywhere', answers: { ...adminOnly, own: 'in' } },
+  download: { from: 'anywhere', answers: { ...adminOnly, own: 'in', download: 'in' } },
+  admin_download: { from: 'anywhere', answers: { ...adminOnly, download: 'in' } },
+  upload: { from: 'allowed', answers: { ...closed, own: 'in', other: 403, global: 'in', admin: 401, local: 401 } },
+  terminal: { from: 'allowed', answers: { ...adminOnly, terminal: 'in', protocol: 'in' } },
+  local: {
+    from: 'anywhere',
+    answers: {
+      none: 403, malformed: 403, unknown: 403, own: 403, other: 403, global: 403, admin: 403,
+      download: 403, terminal: 403, protocol: 403, local: 'in'
+    }
+  }
+}
+
+/** Another project's token sees nothing of the list, but may ask for it. */
+const listOfOwn = 'GET /api/logs'
+
+/** A way to the server: the peer's address, its headers, and whether the address that was seen is in `allowed_ips`. */
+interface Way {
+  what: string
+  peer: string
+  headers: Record<string, string>
+  isAllowed: boolean
+}
+
+const proxy = '127.0.0.1'
+
+/** Addresses of their own for each row, so that no row locks another out. */
+function waysOf(row: number): Way[] {
+  const inside = (n: number): string => `2001:db8:a${n}:${row.toString(16)}::1`
+  const outside = (n: number): string => `2001:db8:b${n}:${row.toString(16)}::1`
+  const list = (...entries: string[]) => ({ 'x-forwarded-for': entries.join(', ') })
+  return [
+    { what: 'direct, allowed', peer: `127.7.1.${row}`, headers: {}, isAllowed: true },
+    { what: 'direct, not allowed, with an invented header', peer: `127.8.1.${row}`, headers: list(inside(1)), isAllowed: false },
+    { what: 'appended to an invented entry that is allowed', peer: proxy, headers: list(inside(1), outside(2)), isAllowed: false },
+    { what: 'appended to an invented entry that is not', peer: proxy, headers: list(outside(1), inside(3)), isAllowed: true },
+    { what: 'overwritten, allowed', peer: proxy, headers: list(inside(4)), isAllowed: true },
+    { what: 'overwritten, not allowed', peer: proxy, headers: { 'x-real-ip': outside(5) }, isAllowed: false }
+  ]
+}
+
+const allowed = `${proxy}, 127.7.0.0/16, ${[1, 3, 4].map(n => `2001:db8:a${n}::/48`).join(', ')}`
+
+/** Longer than failures count, so that the brake does not slow the thousands of wrong tokens here. */
+const forgottenMs = 11 * 60_000
+
+t.test('route × credential × way: the word of the row decides, and the address that was seen', async t => {
+  const clock = setClock(Date.now())
+  const stage = await startServer(t, { clock, settings: { global_deploy_token: 'global-deploy-token', trusted_proxies: proxy } })
+  const { port } = new URL(stage.url)
+  const socketPath = (await findOwner(stage.home.directory)) as string
+  const [shop, forum] = [await stage.createProject('shop'), await stage.createProject('forum')]
+  const pushed = await stage.as(shop.token).upload([['projectId', shop.id], ['file', { filename: 'a.zip', bytes: await zipOf({ a: 'a' }) }]])
+  const { deployId } = eventsOf(pushed).at(-1)
+  await stage.client.put('/api/settings', { allowed_ips: allowed })
+
+  const { tickets } = stage.server.services.api.auth
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+  const given: Record<Credential, () => { headers?: Record<string, string>; ticket?: string }> = {
+    none: () => ({}),
+    malformed: () => ({ headers: { authorization: `Bearer ${adminToken} and more` } }),
+    unknown: () => ({ headers: bearer('a-token-that-nobody-has') }),
+    own: () => ({ headers: bearer(shop.token) }),
+    other: () => ({ headers: bearer(forum.token) }),
+    global: () => ({ headers: bearer('global-deploy-token') }),
+    admin: () => ({ headers: bearer(adminToken) }),
+    download: () => ({ ticket: tickets.issue('download').ticket }),
+    terminal: () => ({ ticket: tickets.issue('terminal').ticket }),
+    protocol: () => ({ headers: { 'sec-websocket-protocol': `svc-admin-token, ${adminToken}` } }),
+    local: () => ({})
+  }
+  const form = formOf([['projectId', shop.id]])
+  const agent = new Agent({ keepAlive: true })
+  t.teardown(() => agent.destroy())
+
+  /** The status; below zero if it and WWW-Authenticate do not go together. */
+  function ask(row: { method: string; path: string; auth: Auth }, credential: Credential, way: Way): Promise<number> {
+    const isOfDeployment = row.auth === 'read' || row.auth === 'download'
+    const { headers = {}, ticket } = given[credential]()
+    const path = row.path.replace(/:\w+/g, isOfDeployment ? deployId : 'unknown_id') + (ticket === undefined ? '' : `?ticket=${ticket}`)
+    // Wrong in every way that it can be, but for an upload, whose form says whose project it is.
+    const isUpload = row.auth === 'upload'
+    const body = isUpload ? form.body : Buffer.from('{')
+    const type = isUpload ? form.contentType : 'application/json'
+    const to = credential === 'local' ? { socketPath, agent: false } : { host: proxy, port, localAddress: way.peer, agent }
+    const all = { ...headers, ...way.headers, 'content-type': type, 'content-length': body.length }
+    return new Promise((resolve, reject) => {
+      const request = httpRequest({ ...to, method: row.method, path, headers: all }, reply => {
+        const status = reply.statusCode as number
+        resolve((reply.headers['www-authenticate'] === undefined) === (status === 401) ? -status : status)
+        reply.on('error', () => {})
+        if (/\/(stream|export|backup)$/.test(row.path)) reply.destroy()
+        else reply.resume()
+      })
+      request.on('error', reject)
+      request.end(body)
+    })
+  }
+
+  const routes = apiRoutes(stage.server.services.api)
+  t.ok(routes.length < 250, 'as many rows as one byte of an address tells apart')
+  for (const [index, row] of routes.entries()) {
+    clock.advance(forgottenMs)
+    const { from, answers } = expectations[row.auth]
+    const wrong: string[] = []
+    for (const way of waysOf(index)) {
+      await Promise.all((Object.keys(given) as Credential[]).map(async credential => {
+        let expected = answers[credential]
+        if (credential === 'other' && `${row.method} ${row.path}` === listOfOwn) expected = 'in'
+        const isFromElsewhere = from === 'allowed' && !way.isAllowed && credential !== 'local'
+        // Of an upload the address is looked at before the form that says whose project it is.
+        if (isFromElsewhere && expected === 'in') expected = 403
+        const status = await ask(row, credential, way)
+        // 501: there is no node-pty on this machine.
+        const answer = status === 401 || status === 403 ? status : (status >= 0 && status < 500) || status === 501 ? 'in' : `${status}`
+        if (answer !== expected) wrong.push(`${credential}, ${way.what}: ${answer} in place of ${expected}`)
+      }))
+    }
+    t.same(wrong, [], `${row.method} ${row.path} (${row.auth})`)
+  }
+})

@@ -1,0 +1,14 @@
+import { mkdirSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+
+/** Makes the directory and answers at its svc.sock as a server would; tells its parent of each connection. */
+const [, , place = ''] = process.argv
+mkdirSync(place, { mode: 0o755 })
+const server = createServer((request, response) => {
+  request.resume()
+  response.setHeader('content-type', 'application/json')
+  response.end('{"success":true}')
+})
+server.on('connection', () => void process.send?.('connected'))
+server.listen(join(place, 'svc.sock'), () => void process.send?.('ready'))
