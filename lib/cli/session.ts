@@ -6,12 +6,14 @@ import {
   type EffectiveConfig,
   type Flags,
   type Layers,
-  type Sourced
+  type Sourced,
+  type SourcedToken
 } from '../config/precedence.js'
+import { maySend, originOf } from '../config/token-origin.js'
 import { createApi, type Api } from './api.js'
 import { createClient } from './client.js'
 import type { Context } from './command.js'
-import { canAsk, choose, readSecret } from './prompt.js'
+import { canAsk, choose, confirm, readSecret } from './prompt.js'
 
 export interface Configuration {
   layers: Layers
@@ -58,7 +60,7 @@ async function chooseEnvironment({ host, output }: Context, choices: Array<strin
 }
 
 /** The server's API with the admin token (§4.13: `--token`, `SVC_TOKEN`, the global token). */
-export function openAdminApi({ env }: Context, config: EffectiveConfig): Api {
+export async function openAdminApi(context: Context, config: EffectiveConfig): Promise<Api> {
   const token =
     config.adminToken ??
     missing(
@@ -66,11 +68,11 @@ export function openAdminApi({ env }: Context, config: EffectiveConfig): Api {
       'The admin token is missing: give it with --token or SVC_TOKEN, ' +
         'or store it with "svc config:set token - --global"'
     )
-  return createApi(createClient({ serverUrl: serverUrlOf(config), token: token.value, tokenFrom: token.from, env }))
+  return openApi(context, config, { what: 'admin token', token, store: 'svc config:set token - --global --server' })
 }
 
 /** The server's API with the deploy token of the project. */
-export function openDeployApi({ env }: Context, config: EffectiveConfig): Api {
+export async function openDeployApi(context: Context, config: EffectiveConfig): Promise<Api> {
   const token =
     config.deployToken ??
     missing(
@@ -78,10 +80,35 @@ export function openDeployApi({ env }: Context, config: EffectiveConfig): Api {
       'The deploy token is missing: give it with --token or ' +
         'SVC_DEPLOY_TOKEN, or store it with "svc config:set token -"'
     )
-  return createApi(createClient({ serverUrl: serverUrlOf(config), token: token.value, tokenFrom: token.from, env }))
+  return openApi(context, config, { what: 'deploy token', token, store: 'svc config:set token - --server' })
 }
 
-function serverUrlOf(config: EffectiveConfig): string {
+interface Access {
+  what: string
+  token: SourcedToken
+  /** The command that stores the token for another server, but for its address. */
+  store: string
+}
+
+/**
+ * Asks on a terminal before it sends a token to another origin than that it is stored for, and refuses elsewhere: the
+ * author of a checkout names its server, and must not get the tokens of its users.
+ */
+async function openApi({ env, host, output }: Context, config: EffectiveConfig, { what, token, store }: Access): Promise<Api> {
+  const address = serverUrlOf(config)
+  const origin = originOf(address.value)
+  if (maySend(token, origin)) return createApi(createClient({ serverUrl: address.value, token, env }))
+  const why = `it belongs to ${token.origin}, and ${address.from} names another server`
+  if (canAsk(host)) {
+    output.note(`The ${what} from ${token.from}: ${why}.`)
+    const isAllowed = await confirm(host, `Send the ${what} to ${origin}?`)
+    if (isAllowed) return createApi(createClient({ serverUrl: address.value, token: { ...token, origin }, env }))
+  }
+  const advice = `Give a token of that server with --token, or store one with "${store} ${address.value}"`
+  throw new Refusal('forbidden', 'token_elsewhere', `The ${what} from ${token.from} was not sent to ${origin}: ${why}. ${advice}`)
+}
+
+function serverUrlOf(config: EffectiveConfig): Sourced<string> {
   return (
     config.serverUrl ??
     missing(
@@ -89,7 +116,7 @@ function serverUrlOf(config: EffectiveConfig): string {
       "The server's address is missing: give it with --server or " +
         'SVC_SERVER_URL, or store it with "svc config:set serverUrl <url>"'
     )
-  ).value
+  )
 }
 
 /** The project that is meant. */
@@ -104,6 +131,6 @@ export function projectIdOf(config: EffectiveConfig): string {
   ).value
 }
 
-function missing(code: string, sentence: string): Sourced<string> {
+function missing(code: string, sentence: string): never {
   throw new Refusal('invalid', code, sentence)
 }

@@ -10,10 +10,11 @@ import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { replaceFile } from './replace-file.js'
 
-/** The keys svc knows in `.env.local` (§2.13). */
+/** The keys svc knows in `.env.local` (§2.13), and the origin that `init --token-store local` binds its token to. */
 export const dotenvKeys = [
   'SVC_SERVER_URL',
   'SVC_DEPLOY_TOKEN',
+  'SVC_DEPLOY_TOKEN_ORIGIN',
   'SVC_TOKEN',
   'SVC_POST_DEPLOY_ASYNC',
   'ADMIN_TOKEN'

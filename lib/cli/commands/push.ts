@@ -80,7 +80,7 @@ export const command = defineCommand({
       project: 'needed'
     })
     const projectId = projectIdOf(config)
-    const api = openDeployApi(context, config)
+    const api = await openDeployApi(context, config)
     const report = reportPush(context)
     const watched = await withInterrupts(context.host, async signal => {
       const message = options.message ?? (await commitSubject(context.cwd, context.env))

@@ -40,7 +40,7 @@ export const command = defineCommand({
       project: operands.projectId === undefined && to === undefined ? 'needed' : 'optional'
     })
     if (!options.yes) mustAsk(context.host, 'A rollback must be confirmed', 'give --yes')
-    const api = openAdminApi(context, config)
+    const api = await openAdminApi(context, config)
     const source =
       to === undefined ? await choose(api, projectIdOf(config)) : await named(api, to, config.projectId?.value)
     if (!options.yes && !(await confirm(context.host, `Roll back ${describe(source)}`))) {

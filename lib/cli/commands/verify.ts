@@ -58,7 +58,7 @@ async function inspect(home: Home, { env, output }: Context): Promise<DatabaseSt
 
 async function probe(url: string, env: Context['env']): Promise<NonNullable<Found['server']>> {
   try {
-    return { url, status: await createClient({ serverUrl: url, token: null, tokenFrom: null, env }).probe() }
+    return { url, status: await createClient({ serverUrl: url, token: null, env }).probe() }
   } catch (error) {
     return { url, error: (error as Error).message }
   }

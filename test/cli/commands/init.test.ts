@@ -18,7 +18,10 @@ t.test('init writes the file from its flags, without the token', async t => {
     outputDir: 'dist',
     serverUrl: 'https://deploy.test/a'
   })
-  t.strictSame(read(cwd, '.svc/config.json'), { projectToken: { proj_1: 'the-deploy-token' } })
+  t.strictSame(read(cwd, '.svc/config.json'), {
+    projectToken: { proj_1: 'the-deploy-token' },
+    projectTokenOrigin: { proj_1: 'https://deploy.test' }
+  })
 })
 
 t.test('init --env writes the file of that environment, its token apart', async t => {
@@ -70,7 +73,10 @@ t.test('init asks on a terminal for what is missing, without showing the token',
     outputDir: 'dist',
     serverUrl: 'http://127.0.0.1:5431'
   })
-  t.strictSame(read(cwd, '.svc/config.json'), { projectToken: { proj_1: 'hidden-token' } })
+  t.strictSame(read(cwd, '.svc/config.json'), {
+    projectToken: { proj_1: 'hidden-token' },
+    projectTokenOrigin: { proj_1: 'http://127.0.0.1:5431' }
+  })
 })
 
 t.test('init writes nothing when a question is answered with Ctrl-C', { skip: noTerminal }, async t => {
