@@ -213,6 +213,8 @@ export interface LoadOptions {
    * do without; several environments count as none.
    */
   project: 'needed' | 'optional'
+  /** How the command lets a person name the project instead; null: it does not. */
+  projectHint?: string | null
   /** Asks a person which environment; null is `svc.config.json`. Absent where nobody can be asked: refused. */
   choose?: (choices: Array<string | null>) => Promise<string | null>
 }
@@ -236,7 +238,7 @@ async function decideEnvironment(options: LoadOptions, selection: Selection): Pr
   if (selection.outcome === 'found') return selection.env
   if (selection.outcome === 'none') {
     if (options.project === 'optional' || options.flags?.project !== undefined) return undefined
-    const advice = '"svc init" writes one, or name the project with --project'
+    const advice = ['"svc init" writes one', ...(options.projectHint ? [options.projectHint] : [])].join(', or ')
     throw new Refusal('not_found', 'no_client_config', `there is no svc.config.json in ${options.cwd}: ${advice}`)
   }
   if (options.project === 'optional') return undefined

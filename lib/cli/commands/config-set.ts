@@ -13,17 +13,14 @@ import { adminTokenOrigin, projectTokenOrigin, storeAdminToken, storeProjectToke
 import { usage } from '../args.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { sharedOptions } from '../common-options.js'
+import { splitList } from '../lists.js'
 import { readSecret } from '../prompt.js'
-import { closest } from '../suggest.js'
+import { closest } from '../../base/suggest.js'
 
 type Reader = (key: string, text: string) => unknown
 
 const asText: Reader = (_, text) => text
-const asList: Reader = (_, text) =>
-  text
-    .split(',')
-    .map(item => item.trim())
-    .filter(Boolean)
+const asList: Reader = (_, text) => splitList(text)
 const asSwitch: Reader = (key, text) => {
   if (/^(true|1)$/.test(text)) return true
   if (/^(false|0)$/.test(text)) return false

@@ -1,3 +1,4 @@
+import { countOf } from '../../base/count.js'
 import { Refusal } from '../../base/refusal.js'
 import { maySend } from '../../config/token-origin.js'
 import { locateHome } from '../../config/home.js'
@@ -64,5 +65,5 @@ function print(findings: readonly Finding[], { output }: Context): void {
   }
   const count = (result: Finding['result']): number => findings.filter(finding => finding.result === result).length
   output.print('')
-  output.print(`${count('pass')} passed, ${count('warning')} warnings, ${count('failure')} failures`)
+  output.print(`${count('pass')} passed, ${countOf(count('warning'), 'warning')}, ${countOf(count('failure'), 'failure')}`)
 }

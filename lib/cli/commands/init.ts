@@ -8,6 +8,7 @@ import { defaultServerUrl, originOf, projectTokenOrigin, storeProjectTokens } fr
 import { defaultOutputDir } from '../../config/precedence.js'
 import { usage } from '../args.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
+import { isIgnoredByGit } from '../git.js'
 import { ask, askSecret, canAsk, mustAsk, readSecret } from '../prompt.js'
 import { sharedOptions } from '../common-options.js'
 
@@ -113,7 +114,7 @@ async function storeToken(
     if (server !== undefined || hasOrigin) {
       await writeDotenv(cwd, 'SVC_DEPLOY_TOKEN_ORIGIN', server === undefined ? '' : originOf(server))
     }
-    if (!(await isIgnored(cwd))) output.warn('.env.local holds a token now: add it to .gitignore')
+    if (!(await isIgnored(cwd, context.env))) output.warn('.env.local holds a token now: add it to .gitignore')
     return
   }
   const home = locateHome(context.env, cwd)
@@ -122,8 +123,10 @@ async function storeToken(
   output.print(`Wrote the token to ${home.configFile}, for ${projectTokenOrigin(written, name)}`)
 }
 
-/** Whether git would leave .env.local out, as far as the .gitignore here says. True where there is no repository. */
-async function isIgnored(directory: string): Promise<boolean> {
+/** Whether git would leave .env.local out; without git, by the .gitignore here. True where there is no repository. */
+async function isIgnored(directory: string, env: Context['env']): Promise<boolean> {
+  const isLeftOut = await isIgnoredByGit(directory, '.env.local', env)
+  if (isLeftOut !== null) return isLeftOut
   if (!(await exists(join(directory, '.git')))) return true
   const rules = await readFile(join(directory, '.gitignore'), 'utf8').catch(() => '')
   return /^\/?(\.env\.local|\.env\*|\.env\.\*|\*\.local)\s*$/m.test(rules)
