@@ -1,8 +1,8 @@
+/*
+ * Hints name only the options that the command has: they come from its own rows.
+ */
 import type { Command } from './command.js'
 
-/*
- * Hints name only what the command has: they come from its own rows.
- */
 type Rows = Pick<Command, 'options' | 'operands'>
 
 /** How a person names the project to a command; null: the command takes none but that of svc.config.json. */

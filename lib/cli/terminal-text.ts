@@ -18,6 +18,8 @@ const directions = '\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069'
 const special = new RegExp(`[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f${directions}]`)
 const direction = new RegExp(`[${directions}]`)
 const sgr = /^[\d;:]*$/
+/** Parameters that have parameters of their own (38;5;0): only a reset is sure to end them. */
+const extended = /:|(?:^|;)[345]8(?:;|$)/
 /** A longer sequence is no colour. */
 const maxParameters = 64
 const reset = '\x1b[0m'
@@ -79,11 +81,11 @@ export function createCleaner(): Cleaner {
     }
     state = 'ground'
     if (character !== 'm' || !sgr.test(parameters) || parameters.length > maxParameters) return ''
-    for (const text of parameters.split(/[;:]/)) paint(Number(text))
+    if (extended.test(parameters)) painted.add(0)
+    else for (const text of parameters.split(';')) paint(Number(text))
     return `\x1b[${parameters}m`
   }
 
-  /** Of a colour with parameters of its own (38;5;1) each is taken for one: a reset too many does no harm. */
   function paint(code: number): void {
     const off = offCode(code)
     if (code === 0) painted.clear()

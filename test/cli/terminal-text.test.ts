@@ -14,6 +14,8 @@ const cases: Array<[what: string, text: string, shown: string]> = [
   ['plain text, newline and tab', 'a\tb\nc “漢字” 🙂', 'a\tb\nc “漢字” 🙂'],
   ['colours', '\x1b[1;31mred\x1b[0m \x1b[38;5;1mx\x1b[0m \x1b[38:2::1:2:3my\x1b[m', '\x1b[1;31mred\x1b[0m \x1b[38;5;1mx\x1b[0m \x1b[38:2::1:2:3my\x1b[m'],
   ['colours that are left on', '\x1b[31mred', '\x1b[31mred\x1b[0m'],
+  ['colours of an index or of values, left on', '\x1b[38;5;0ma\n\x1b[48;2;0;0;0mb\n\x1b[38:2::0:0:0mc\n\x1b[31;4:0md\n\x1b[38;5;0;0me', '\x1b[38;5;0ma\x1b[0m\n\x1b[48;2;0;0;0mb\x1b[0m\n\x1b[38:2::0:0:0mc\x1b[0m\n\x1b[31;4:0md\x1b[0m\n\x1b[38;5;0;0me\x1b[0m'],
+  ['colours that are switched off one by one', '\x1b[1;31ma\x1b[22;39m \x1b[7mb\x1b[27m \x1b[91;103mc\x1b[39;49m', '\x1b[1;31ma\x1b[22;39m \x1b[7mb\x1b[27m \x1b[91;103mc\x1b[39;49m'],
   ['hidden text, up to its line', '\x1b[8mhidden\nshown', '\x1b[8mhidden\x1b[0m\nshown'],
   ['a title', 'a\x1b]0;evil\x07b', 'ab'],
   ['the clipboard, ended by ST', 'a\x1b]52;c;ZXZpbA==\x1b\\b', 'ab'],

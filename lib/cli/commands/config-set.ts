@@ -1,4 +1,5 @@
 import { Refusal } from '../../base/refusal.js'
+import { closest } from '../../base/suggest.js'
 import {
   parseServerUrl,
   readClientConfig,
@@ -15,7 +16,6 @@ import { defineCommand, exitCodes, type Context } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 import { splitList } from '../lists.js'
 import { readSecret } from '../prompt.js'
-import { closest } from '../../base/suggest.js'
 
 type Reader = (key: string, text: string) => unknown
 
@@ -89,8 +89,7 @@ export const command = defineCommand({
     const place = options.global ? null : await findPlace(context.cwd, options.env)
     if (key === 'token') return setToken(text, { server, env: options.env, place }, context)
     if (row.project && place !== null) return setInProject(key, value, place, context)
-    if (row.global && (options.global || options.env === undefined))
-      {
+    if (row.global && (options.global || options.env === undefined)) {
       const config = await setGlobal(config => void (config[key] = value), context)
       return say(`${key} = ${config[key]}`, context)
     }
