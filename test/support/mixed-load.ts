@@ -104,13 +104,13 @@ export async function createMixedLoad({ server, sites, seed, leavesShells }: Loa
     const id = String(reply.headers['x-svc-deploy-id'])
     reply.on('error', () => {})
     const ended = new Promise(resolve => reply.once('close', resolve))
-    const leaves = random.below(2) === 0
-    if (leaves) reply.destroy()
+    const isLeft = random.below(2) === 0
+    if (isLeft) reply.destroy()
     else reply.resume()
     await sleep(random.below(800))
     const { status } = await client.post(`/api/deployments/${id}/cancel`)
     expect(status === 200, () => `cancel of ${id}: ${status}`)
-    if (!leaves) await ended
+    if (!isLeft) await ended
     for (let waited = 0; (await client.get(`/api/logs/${id}`)).body.status !== 'failed'; waited++) {
       expect(waited < 100, () => `${id} was not cancelled`)
       await sleep(100)
@@ -161,14 +161,19 @@ export async function createMixedLoad({ server, sites, seed, leavesShells }: Loa
     const word = `word${random.below(1e9)}`
     terminal.type(`echo ${word}''end; seq 1 ${random.below(3000)}\n`)
     await terminal.sees(new RegExp(`${word}end`))
-    const kind = random.below(leavesShells ? 6 : 4)
-    if (kind < 3) terminal.type('exit\n')
-    else if (kind === 3) terminal.raw.close(1000)
-    else terminal.raw.socket.destroy()
+    if (random.below(4) === 0) terminal.raw.close(1000)
+    else terminal.type('exit\n')
     await terminal.closed()
     terminal.raw.socket.destroy()
-    // Ten at once are the most, those included that were left.
-    if (kind > 3) await sleep(60_000)
+  }
+
+  /** Ten at once are the most, those included that were left. */
+  const leaves = async (random: Random): Promise<void> => {
+    const terminal = await openTerminal({ url: server.url, client })
+    terminal.type('seq 1 1000\n')
+    await sleep(random.below(300))
+    terminal.raw.socket.destroy()
+    await sleep(30_000)
   }
 
   const reads = async (random: Random): Promise<void> => {
@@ -194,7 +199,8 @@ export async function createMixedLoad({ server, sites, seed, leavesShells }: Loa
 
   const work: Record<string, (random: Random) => Promise<void>> = {
     deploys: deploys(shop), damages, cancels, follows, 'follows 2': follows, tails, searches, reads, rollsBack,
-    ...(!noPty && { shells })
+    ...(!noPty && { shells }),
+    ...(!noPty && leavesShells && { leaves })
   }
 
   async function goRound(name: string, random: Random, untilMs: number): Promise<void> {

@@ -49,7 +49,10 @@ export async function soakMixed(t: Test, { seconds, seed, say }: SoakOptions): P
   await load.run(isLong ? warmUpSeconds : seconds)
   const warm = isLong ? await settle(server, sites, begun) : begun
   if (isLong) say(`warm:   ${lineOf(warm)}`)
-  if (isLong) await load.run(seconds)
+  for (let half = 0; half < 2 && isLong; half++) {
+    await load.run(seconds / 2)
+    if (half === 0) say(`half:   ${lineOf(await footprintOf(server, sites))}`)
+  }
   say(`loaded: ${lineOf(await footprintOf(server, sites))}`)
   say(`done:   ${Object.entries(load.done).map(([name, count]) => `${name} ${count}`).join(', ')}; seed ${seed}`)
   const ended = await settle(server, sites, begun)
