@@ -1,5 +1,5 @@
 # Two commands do everything on a machine with Node and make: `make demo` and `make test`.
-.PHONY: help install build serve demo test runtimes bench dist audit clean
+.PHONY: help install build serve demo test runtimes soak bench dist audit clean
 
 help: ## Print the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -33,6 +33,12 @@ test: build ## Run every test
 
 runtimes: build ## Walk through every runtime that svc runs on, each fetched from the npm registry
 	@node dist/test/runtimes/runtimes.js
+
+# Programs that run for as long as they are told to, one after the other. SOAK=mixed runs one.
+SOAK_MINUTES ?= 30
+SOAK ?= $(shell find test/soak -name '*.ts' ! -name '*.test.ts' | sort | sed 's:.*/\(.*\)\.ts:\1:')
+soak: build ## Run every program of test/soak, for SOAK_MINUTES together (30)
+	@node dist/test/support/soak.js $(SOAK_MINUTES) $(SOAK)
 
 # BENCH=store runs one.
 BENCH ?= $(shell find test/bench -name '*.ts' | sort | sed 's:.*/\(.*\)\.ts:\1:')

@@ -11,9 +11,11 @@ import('../dist/lib/cli/main.js')
     code => {
       process.exitCode = code
     },
-    error => {
+    async error => {
       const isBuilt = !(error && error.code === 'ERR_MODULE_NOT_FOUND' && /cli[\\/]main\.js/.test(String(error.message)))
-      process.stderr.write(isBuilt ? `${error && error.stack}\n` : 'svc is not built yet: run "make build" in its directory\n')
       process.exitCode = 1
+      if (!isBuilt) return void process.stderr.write('svc is not built yet: run "make build" in its directory\n')
+      const { cleanText } = await import('../dist/lib/cli/terminal-text.js')
+      process.stderr.write(cleanText(`${error && error.stack}\n`))
     }
   )

@@ -1,3 +1,4 @@
+import { countOf } from '../base/count.js'
 import { unprintableIn } from '../base/one-line.js'
 import { Refusal, invalid } from '../base/refusal.js'
 
@@ -101,7 +102,7 @@ export function oneOf<T extends string>(values: readonly T[]): Read<T> {
 export function list<T>(read: Read<T>, { min = 0, max }: { min?: number; max: number }): Read<T[]> {
   return (value, field) => {
     if (!Array.isArray(value)) throw wrongType(field, 'a list', value)
-    if (value.length < min) throw invalid(field, `"${field}" needs at least ${min} items`)
+    if (value.length < min) throw invalid(field, `"${field}" needs at least ${countOf(min, 'item')}`)
     if (value.length > max) throw invalid(field, `"${field}" has ${value.length} items: at most ${max} are taken`)
     return value.map((item, index) => read(item, `${field}[${index}]`))
   }

@@ -8,8 +8,10 @@
  *   dir/     directories only
  *   dir/**   the directory and all below it
  *
+ * `never` is over all of these: no rule takes back what it names.
+ *
  * Below a directory that is left out nothing is looked at, unless a later `!a/b` names something there: only a rule
- * with a slash reaches in. (`!.env.production` is meant for the project's own file, not for one in node_modules.)
+ * with a slash reaches in. (`!build` is meant for the project's own directory, not for one in node_modules.)
  */
 import { compileGlob, type Glob } from './glob.js'
 
@@ -29,6 +31,9 @@ export const builtinIgnore: readonly string[] = [
   '.deploy-archive.zip'
 ]
 
+/** Never pushed, whatever the rules say: settings of the client and secrets. `files` may name such a file. */
+export const neverPushed: readonly string[] = ['svc.config*.json', '.env*']
+
 export interface IgnoreRules {
   /** Whether the built-in rules apply. */
   builtin: boolean
@@ -36,12 +41,14 @@ export interface IgnoreRules {
   project: readonly string[]
   /** `--ignore`. */
   cli: readonly string[]
+  /** Patterns that no other rule takes back. */
+  never?: readonly string[]
 }
 
 /** What the rules say of one path. */
 export interface Verdict {
   isIgnored: boolean
-  /** Place of the rule that decided, or decided for the directory above; -1: none did. */
+  /** Place of the rule that decided, or decided for the directory above; -1: none did; Infinity: no rule takes it back. */
   rank: number
 }
 
@@ -65,12 +72,14 @@ interface Rule {
   top: Glob | null
 }
 
-export function createIgnore({ builtin, project, cli }: IgnoreRules): Ignore {
+export function createIgnore({ builtin, project, cli, never = [] }: IgnoreRules): Ignore {
   const lines = [...(builtin ? builtinIgnore : []), ...project, ...cli]
   const rules = lines.flatMap(parseRule)
+  const lastWord = never.flatMap(parseRule)
   return {
     judge(path, isDirectory, above) {
       const name = path.slice(path.lastIndexOf('/') + 1)
+      if (lastWord.some(rule => applies(rule, path, name, isDirectory))) return { isIgnored: true, rank: Infinity }
       // Below a directory that is left out only later rules count, and of those the ones that reach in.
       const last = above.isIgnored ? above.rank : -1
       for (let rank = rules.length - 1; rank > last; rank--) {

@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { chmodSync, readFileSync, statSync } from 'node:fs'
 import type { Stats } from 'node:fs'
+import { countOf } from '../base/count.js'
 import type { Ids } from '../base/ids.js'
 import { Refusal, invalid } from '../base/refusal.js'
 import { writeConfig } from '../config/home.js'
@@ -14,12 +15,12 @@ const minDistinctCharacters = 8 // §5.6
 
 /** What is weak about a token by the strength policy (§5.6); null: nothing. */
 export function weaknessOf(token: string): string | null {
-  if (token.length < minStrongLength) return `it has ${token.length} characters of at least ${minStrongLength}`
+  if (token.length < minStrongLength) return `it has ${countOf(token.length, 'character')} of at least ${minStrongLength}`
   if (!/[a-z]/i.test(token)) return 'it has no letter'
   if (!/[0-9]/.test(token)) return 'it has no digit'
   const distinct = new Set(token).size
   if (distinct >= minDistinctCharacters) return null
-  return `it has ${distinct} different characters of at least ${minDistinctCharacters}`
+  return `it has ${countOf(distinct, 'different character')} of at least ${minDistinctCharacters}`
 }
 
 /** A token that passes the strength policy. 32 random bytes fail it once in some hundred million times: then again. */

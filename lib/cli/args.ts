@@ -1,6 +1,6 @@
 import { Refusal } from '../base/refusal.js'
 import { shownFlag } from './help.js'
-import { closest } from './suggest.js'
+import { closest } from '../base/suggest.js'
 
 /** One option of a command, for the parser, the help and the suggestions. Its flag is its key in the table. */
 export interface OptionRow {
@@ -11,6 +11,8 @@ export interface OptionRow {
   value?: string
   /** The only values allowed. */
   choices?: readonly string[]
+  /** Of an option with choices: its value where none follows. */
+  bare?: string
   /** A switch that is on by default is listed, and turned off, as `--no-<flag>`. */
   default?: string | number | boolean
   /** Given more than once, its values add up. */
@@ -113,9 +115,10 @@ export function parseArgs(words: readonly string[], options: OptionTable, operan
       values[flag] = inline === undefined ? true : readSwitch(flag, inline)
       return 0
     }
-    const text = inline ?? next
+    const isBare = inline === undefined && found.bare !== undefined && !found.choices?.includes(next ?? '')
+    const text = inline ?? (isBare ? found.bare : next)
     if (text === undefined) throw usage(`--${flag}`, `--${flag} needs a value: ${expected(found)}`)
-    if (inline === undefined && isOption(text)) {
+    if (inline === undefined && !isBare && isOption(text)) {
       throw usage(
         `--${flag}`,
         `--${flag} needs a value: "${text}" is itself an option (write --${flag}=${text} to mean it)`
@@ -124,7 +127,7 @@ export function parseArgs(words: readonly string[], options: OptionTable, operan
     const value = readValue(flag, found, text)
     if (found.repeatable) (values[flag] as unknown[]).push(value)
     else values[flag] = value
-    return inline === undefined ? 1 : 0
+    return inline === undefined && !isBare ? 1 : 0
   }
 
   function isOption(word: string): boolean {

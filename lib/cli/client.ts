@@ -17,6 +17,7 @@ import { connect as connectTls } from 'node:tls'
 import { Refusal } from '../base/refusal.js'
 import { notSvc, parseJson, readText, refusalOf } from './answer.js'
 import { parseServerUrl } from '../config/client-config.js'
+import { maySend, type BearerToken } from '../config/token-origin.js'
 import { usage } from './args.js'
 import type { Host } from './command.js'
 import { explainNetworkError, type Attempt } from './network-error.js'
@@ -73,19 +74,23 @@ export interface Client {
 export interface ClientOptions {
   /** `http` or `https`; may have a path, the prefix the server runs under. */
   serverUrl: string
-  /** Sent as bearer. Never part of an error. */
-  token: string | null
+  /** Sent as bearer, to the origin that it is bound to. null: nothing is sent. */
+  token: BearerToken | null
   /** A socket in the file system that is connected to, whatever the address and the proxies. */
   socketPath?: string
-  /** Where the token came from, for the sentence of a refusal: `--token`, `SVC_TOKEN`. */
-  tokenFrom: string | null
   env: Host['env']
 }
 
-/** Refuses an address that is none with the kind `usage`. */
-export function createClient({ serverUrl, socketPath, token, tokenFrom, env }: ClientOptions): Client {
+/**
+ * Refuses an address that is none with the kind `usage`, and 403 `token_elsewhere`: a token that is bound to another
+ * origin. No redirect is followed, so the token stays with that origin.
+ */
+export function createClient({ serverUrl, socketPath, token, env }: ClientOptions): Client {
   const address = checkAddress(serverUrl)
   const base = new URL(address)
+  if (token !== null && !maySend(token, address)) {
+    throw new Refusal('forbidden', 'token_elsewhere', `The token from ${token.from} was not sent to ${base.origin}: it belongs to ${token.origin}`)
+  }
   const proxy = socketPath === undefined ? proxyFor(base, env) : null
   const attempt: Attempt = { address: socketPath ?? address, host: base.hostname, proxy: proxy?.host ?? null }
 
@@ -94,7 +99,7 @@ export function createClient({ serverUrl, socketPath, token, tokenFrom, env }: C
       throw explainNetworkError(error, attempt)
     })
     const status = answer.statusCode as number
-    if ((status < 200 || status >= 300) && status !== call.alsoStatus) throw await refusalOf(answer, { address, tokenFrom })
+    if ((status < 200 || status >= 300) && status !== call.alsoStatus) throw await refusalOf(answer, { address, tokenFrom: token?.from ?? null })
     if (!(answer.headers['content-type'] ?? '').startsWith(call.accept ?? json)) throw notSvc(answer, address)
     return answer
   }
@@ -107,7 +112,7 @@ export function createClient({ serverUrl, socketPath, token, tokenFrom, env }: C
     }
     const body = call.body ?? (call.json === undefined ? undefined : jsonBody(call.json))
     const headers: Record<string, string | number> = { accept: call.accept ?? json, ...call.headers }
-    if (token !== null) headers['authorization'] = `Bearer ${token}`
+    if (token !== null) headers['authorization'] = `Bearer ${token.value}`
     if (body !== undefined) {
       headers['content-type'] = body.contentType
       headers['content-length'] = body.bytes

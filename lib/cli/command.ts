@@ -20,6 +20,8 @@ export interface Context {
   /** Absolute. */
   cwd: string
   output: Output
+  /** The rows of the command that runs, for hints that name its options. */
+  command: Pick<Command, 'options' | 'operands'>
 }
 
 export interface Command {

@@ -22,7 +22,7 @@ export function checkMessage(message = ''): void {
 /** What decides which files are packed. */
 export const packOptions = {
   out: { type: 'text', value: 'dir', help: 'the directory to pack, instead of outputDir' },
-  ignore: { type: 'text', value: 'glob', repeatable: true, help: 'leave these files out as well' },
+  ignore: { type: 'text', value: 'glob', repeatable: true, help: 'leave these files out as well; a list has commas' },
   'ignore-builtin': { type: 'switch', default: true, help: 'do not apply the built-in ignore rules' }
 } as const
 

@@ -89,8 +89,8 @@ async function checkConfig(home: Home): Promise<Finding> {
   return pass(check, home.configFile)
 }
 
-/** The server: the public probe and, with a token, what it knows of itself. */
-export async function diagnoseServer(client: Client, token: { from: string } | null): Promise<Finding[]> {
+/** The server: the public probe and, with a token, what it knows of itself. `whyNone` says why there is no token. */
+export async function diagnoseServer(client: Client, token: { from: string } | null, whyNone: string): Promise<Finding[]> {
   const check = 'Server'
   const probe = await attempt(() => client.json<HealthReport>({ path: '/api/health', alsoStatus: unhealthy }))
   if (probe instanceof Refusal) return [failure(check, probe.message, serverAdvice(probe, client.address))]
@@ -99,7 +99,7 @@ export async function diagnoseServer(client: Client, token: { from: string } | n
       ? pass(check, `${client.address} answers, version ${probe.version}`)
       : failure(check, `${client.address} answers that it is ${probe.status}`, 'Read on in detail (with the admin token), and in the log of the server')
   if (token === null) {
-    return [version, warning('Server, in detail', 'not looked at: there is no admin token', 'Give it with --token or SVC_TOKEN')]
+    return [version, warning('Server, in detail', `not looked at: ${whyNone}`, 'Give it with --token or SVC_TOKEN')]
   }
   const detail = await attempt(() => client.json<HealthDetail>({ path: '/api/health/detail', alsoStatus: unhealthy }))
   if (!(detail instanceof Refusal)) {

@@ -49,7 +49,8 @@ export function shownFlag(flag: string, row: OptionRow): string {
 }
 
 function describe([flag, row]: [string, OptionRow]): [string, string] {
-  const value = row.type === 'switch' ? '' : ` <${row.value ?? row.choices?.join('|') ?? 'value'}>`
+  const name = row.value ?? row.choices?.join('|') ?? 'value'
+  const value = row.type === 'switch' ? '' : row.bare === undefined ? ` <${name}>` : ` [${name}]`
   const left = `${row.alias === undefined ? '' : `-${row.alias}, `}${shownFlag(flag, row)}${value}`
   const notes = [
     row.repeatable ? 'repeatable' : '',

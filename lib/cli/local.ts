@@ -56,5 +56,5 @@ export async function runningOwner(home: Home): Promise<string | null> {
 
 /** Needs no token: only this user can open the socket. */
 export function localClient(socketPath: string, env: Context['env']): Client {
-  return createClient({ serverUrl: 'http://localhost', socketPath, token: null, tokenFrom: null, env })
+  return createClient({ serverUrl: 'http://localhost', socketPath, token: null, env })
 }

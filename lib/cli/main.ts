@@ -125,7 +125,7 @@ async function run(row: CommandRow, words: readonly string[], host: Host): Promi
       return exitCodes.success
     }
     const input = { options: options as never, operands: operands as never }
-    return await command.run(input, { host, env: host.env, cwd: host.cwd(), output })
+    return await command.run(input, { host, env: host.env, cwd: host.cwd(), output, command })
   } catch (error) {
     if (error instanceof Error && error.name === 'Interrupted') return exitCodes.interrupted
     const { exitCode, sentence } = await explain(error)
@@ -172,12 +172,12 @@ async function unknown(words: readonly string[], host: Host): Promise<number> {
   const group = commands.filter(({ name }) => name.startsWith(`${words[0]} `))
   const [, second = '--help'] = words
   if (group.length > 0 && (second === '--help' || second === '-h')) return await overview(group, host)
-  const { closest } = await import('./suggest.js')
+  const [{ closest }, { cleanText }] = await Promise.all([import('../base/suggest.js'), import('./terminal-text.js')])
   const typed = group.length > 0 ? `${words[0]} ${second}` : (words[0] as string)
   const known = commands.flatMap(({ name, alias }) => (alias === undefined ? [name] : [name, alias]))
   const meant = closest(typed, known) ?? (group.length > 0 ? group[0]?.name : undefined)
   const what = typed.startsWith('-') ? `unknown option "${typed}" before the command` : `unknown command "${typed}"`
-  host.stderr.write(`error: ${what}${meant === undefined ? '' : `: did you mean "${meant}"?`}\n`)
+  host.stderr.write(cleanText(`error: ${what}${meant === undefined ? '' : `: did you mean "${meant}"?`}\n`))
   host.stderr.write('Run "svc --help" for the list of commands.\n')
   return 2
 }

@@ -2,6 +2,7 @@ import { createPaint, type Paint } from './colors.js'
 import type { Host } from './command.js'
 import { startProgress, type Progress } from './progress.js'
 import { renderTable, type Column } from './table.js'
+import { cleanText, createCleaner } from './terminal-text.js'
 
 /** What a server was at fault with: `message` says at what, and `error` is what was thrown. */
 export interface Fault {
@@ -9,7 +10,10 @@ export interface Fault {
   error: unknown
 }
 
-/** Results go to stdout, everything said along the way to stderr. */
+/**
+ * Results go to stdout, everything said along the way to stderr. What reaches a terminal is cleaned (terminal-text.ts), and
+ * what goes to stderr always; a result that goes elsewhere is data, and stays as it is.
+ */
 export interface Output {
   /** One line of the result. `fields` are what it says, in parts, for a log that keeps them apart. */
   print(text: string, fields?: object): void
@@ -35,10 +39,14 @@ export function createOutput(host: Pick<Host, 'stdout' | 'stderr' | 'env'>): Out
   const { stdout, stderr, env } = host
   const paint = createPaint(stdout, env)
   const notePaint = createPaint(stderr, env)
+  const cleaner = createCleaner()
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let isLog = false
 
   function say(stream: Host['stdout'], saying: Saying): void {
-    stream.write(isLog ? record(saying) : `${saying.prefix ?? ''}${saying.text}\n`)
+    const line = isLog ? record(saying) : `${saying.prefix ?? ''}${saying.text}\n`
+    const isData = !stream.isTTY && (isLog || stream === stdout)
+    stream.write(isData ? line : cleanText(line))
   }
   const print = (text: string, fields?: object) => say(stdout, { level: 'info', text, fields })
 
@@ -46,7 +54,8 @@ export function createOutput(host: Pick<Host, 'stdout' | 'stderr' | 'env'>): Out
     print,
     logAsJson: () => void (isLog = true),
     async write(bytes) {
-      if (!stdout.write(bytes)) await new Promise<void>(resolve => stdout.once('drain', resolve))
+      const isTaken = stdout.write(stdout.isTTY ? cleaner.push(typeof bytes === 'string' ? bytes : decoder.decode(bytes, { stream: true })) : bytes)
+      if (!isTaken) await new Promise<void>(resolve => stdout.once('drain', resolve))
     },
     json: value => print(JSON.stringify(value, null, 2)),
     table(rows, columns) {

@@ -1,7 +1,8 @@
 /*
  * What `push` and `build` pack (§2.13 `outputDir`, `files`; §4.13): named files and directories as they stand, globs
  * filtered by the ignore rules, everything below outputDir where `files` is empty. A glob that matches a directory
- * means all below it: `assets/*` leaves no sub-directory behind.
+ * means all below it: `assets/*` leaves no sub-directory behind. `svc.config*.json` and `.env*` are packed only if `files`
+ * names them, or a directory above them.
  */
 import { createHash } from 'node:crypto'
 import { createWriteStream, type WriteStream } from 'node:fs'
@@ -13,7 +14,7 @@ import { finished } from 'node:stream/promises'
 import { isInside } from '../base/paths.js'
 import { Refusal } from '../base/refusal.js'
 import { compileGlob, isGlob, type Glob } from '../archive/glob.js'
-import { createIgnore, type IgnoreRules } from '../archive/ignore.js'
+import { createIgnore, neverPushed, type IgnoreRules } from '../archive/ignore.js'
 import type { ZipSource } from '../archive/source.js'
 import { walkTree } from '../archive/walk.js'
 import { writeZip, type WriteZipOptions, type ZipProgress } from '../archive/write.js'
@@ -128,7 +129,8 @@ async function select(
 ): Promise<ZipSource[]> {
   const { files, signal } = options
   const base = { root, except, warn, signal }
-  const ignore = createIgnore(options.ignore)
+  const ignore = createIgnore({ ...options.ignore, never: neverPushed })
+  warnOfNoEffect(options.ignore, warn)
   const named: string[] = []
   const globs: Array<{ text: string; glob: Glob }> = []
   for (const [at, text] of files.entries()) {
@@ -151,6 +153,14 @@ async function select(
   }
   if (!sources.some(source => source.kind !== 'directory')) throw nothingToPack(root, files)
   return sources
+}
+
+/** Patterns that are to take back what is never packed. */
+function warnOfNoEffect({ project, cli }: IgnoreRules, warn: (sentence: string) => void): void {
+  for (const line of [...project, ...cli]) {
+    if (!/^\s*!(.*\/)?(\.env|svc\.config)/.test(line)) continue
+    warn(`"${line}" in ignore has no effect: ${neverPushed.join(' and ')} are packed only if "files" names them`)
+  }
 }
 
 function matchesOrAbove(glob: Glob, path: string): boolean {

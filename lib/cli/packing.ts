@@ -1,3 +1,4 @@
+import { countOf } from '../base/count.js'
 import type { EffectiveConfig } from '../config/precedence.js'
 import type { Context } from './command.js'
 import { pack, type PackedArchive } from './pack.js'
@@ -34,8 +35,7 @@ export async function packProject(
       signal
     })
     const took = humanDuration(Date.now() - startedAtMs)
-    const files = `${archive.files} ${archive.files === 1 ? 'file' : 'files'}`
-    bar.end(`Packed ${files}, ${formatBytes(archive.sourceBytes)} into ${formatBytes(archive.bytes)}, in ${took}`)
+    bar.end(`Packed ${countOf(archive.files, 'file')}, ${formatBytes(archive.sourceBytes)} into ${formatBytes(archive.bytes)}, in ${took}`)
     for (const warning of archive.warnings) output.warn(warning)
     return archive
   } catch (error) {

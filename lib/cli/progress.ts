@@ -1,5 +1,6 @@
 import type { Paint } from './colors.js'
 import { formatBytes } from '../base/size.js'
+import { plainText } from './terminal-text.js'
 import { humanDuration } from './units.js'
 import { cutToWidth, widthOf } from './width.js'
 
@@ -19,7 +20,7 @@ const defaultColumns = 80
 
 /** A bar on a terminal; elsewhere one line when it begins and one when it ends. */
 export function startProgress(stream: NodeJS.WriteStream, paint: Paint, label: string): Progress {
-  return stream.isTTY ? startBar(stream, paint, label) : startLines(stream, label)
+  return stream.isTTY ? startBar(stream, paint, label) : startLines(stream, plainText(label))
 }
 
 function startLines(stream: NodeJS.WriteStream, label: string): Progress {

@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline'
 import { Refusal } from '../base/refusal.js'
 import type { Host } from './command.js'
+import { plainText } from './terminal-text.js'
 
 const maxSecretBytes = 64 * 1024
 const ctrlC = '\x03'
@@ -28,7 +29,7 @@ export function mustAsk(host: Host, what: string, instead: string): void {
 export async function ask(host: Host, question: string, fallback = ''): Promise<string> {
   const lines = createInterface({ input: host.stdin, output: host.stderr, terminal: true })
   try {
-    const shown = fallback === '' ? `${question}: ` : `${question} [${fallback}]: `
+    const shown = plainText(fallback === '' ? `${question}: ` : `${question} [${fallback}]: `)
     const answer = await new Promise<string>((resolve, reject) => {
       lines.once('close', () => reject(new Interrupted()))
       lines.question(shown, resolve)
@@ -50,7 +51,7 @@ export async function confirm(host: Host, question: string): Promise<boolean> {
 
 /** One of `choices`, by its number or its name. */
 export async function choose(host: Host, question: string, choices: readonly string[]): Promise<string> {
-  choices.forEach((choice, at) => host.stderr.write(`  ${at + 1}) ${choice}\n`))
+  choices.forEach((choice, at) => host.stderr.write(`  ${at + 1}) ${plainText(choice)}\n`))
   for (;;) {
     const answer = await ask(host, question)
     const chosen = choices.find(choice => choice === answer) ?? choices[Number(answer) - 1]
@@ -64,7 +65,7 @@ export async function askSecret(host: Host, question: string): Promise<string> {
   const { stdin, stderr } = host
   // Before the question: who answers at once must not be shown either.
   stdin.setRawMode(true)
-  stderr.write(`${question}: `)
+  stderr.write(plainText(`${question}: `))
   stdin.setEncoding('utf8')
   let typed = ''
   try {

@@ -6,12 +6,15 @@ import {
   type EffectiveConfig,
   type Flags,
   type Layers,
-  type Sourced
+  type Sourced,
+  type SourcedToken
 } from '../config/precedence.js'
+import { maySend, originOf } from '../config/token-origin.js'
 import { createApi, type Api } from './api.js'
 import { createClient } from './client.js'
 import type { Context } from './command.js'
-import { canAsk, choose, readSecret } from './prompt.js'
+import { flagsOf, projectHint } from './hints.js'
+import { canAsk, choose, confirm, readSecret } from './prompt.js'
 
 export interface Configuration {
   layers: Layers
@@ -41,6 +44,7 @@ export async function loadConfiguration(context: Context, request: Configuration
     flags: token === undefined ? request.flags : { ...request.flags, token: await readSecret(host, '--token', token) },
     env: request.env ?? null,
     project: request.project,
+    projectHint: projectHint(context.command),
     ...(canAsk(host) && { choose: choices => chooseEnvironment(context, choices) })
   })
   for (const warning of layers.project?.warnings ?? []) output.warn(warning)
@@ -58,52 +62,77 @@ async function chooseEnvironment({ host, output }: Context, choices: Array<strin
 }
 
 /** The server's API with the admin token (§4.13: `--token`, `SVC_TOKEN`, the global token). */
-export function openAdminApi({ env }: Context, config: EffectiveConfig): Api {
+export async function openAdminApi(context: Context, config: EffectiveConfig): Promise<Api> {
   const token =
     config.adminToken ??
     missing(
       'no_token',
-      'The admin token is missing: give it with --token or SVC_TOKEN, ' +
+      `The admin token is missing: give it with ${flagsOf(context.command, 'token')}SVC_TOKEN, ` +
         'or store it with "svc config:set token - --global"'
     )
-  return createApi(createClient({ serverUrl: serverUrlOf(config), token: token.value, tokenFrom: token.from, env }))
+  return openApi(context, config, { what: 'admin token', token, store: 'svc config:set token - --global --server' })
 }
 
 /** The server's API with the deploy token of the project. */
-export function openDeployApi({ env }: Context, config: EffectiveConfig): Api {
+export async function openDeployApi(context: Context, config: EffectiveConfig): Promise<Api> {
   const token =
     config.deployToken ??
     missing(
       'no_token',
-      'The deploy token is missing: give it with --token or ' +
-        'SVC_DEPLOY_TOKEN, or store it with "svc config:set token -"'
+      `The deploy token is missing: give it with ${flagsOf(context.command, 'token')}SVC_DEPLOY_TOKEN, ` +
+        'or store it with "svc config:set token -"'
     )
-  return createApi(createClient({ serverUrl: serverUrlOf(config), token: token.value, tokenFrom: token.from, env }))
+  return openApi(context, config, { what: 'deploy token', token, store: 'svc config:set token - --server' })
 }
 
-function serverUrlOf(config: EffectiveConfig): string {
+interface Access {
+  what: string
+  token: SourcedToken
+  /** The command that stores the token for another server, but for its address. */
+  store: string
+}
+
+/**
+ * Asks on a terminal before it sends a token to another origin than that it is stored for, and refuses elsewhere: the
+ * author of a checkout names its server, and must not get the tokens of its users.
+ */
+async function openApi({ env, host, output, command }: Context, config: EffectiveConfig, { what, token, store }: Access): Promise<Api> {
+  const address = serverUrlOf(config, command)
+  const origin = originOf(address.value)
+  if (maySend(token, origin)) return createApi(createClient({ serverUrl: address.value, token, env }))
+  const why = `it belongs to ${token.origin}, and ${address.from} names another server`
+  if (canAsk(host)) {
+    output.note(`The ${what} from ${token.from}: ${why}.`)
+    const isAllowed = await confirm(host, `Send the ${what} to ${origin}?`)
+    if (isAllowed) return createApi(createClient({ serverUrl: address.value, token: { ...token, origin }, env }))
+  }
+  const advice = `Give a token of that server with ${flagsOf(command, 'token')}the environment, or store one with "${store} ${address.value}"`
+  throw new Refusal('forbidden', 'token_elsewhere', `The ${what} from ${token.from} was not sent to ${origin}: ${why}. ${advice}`)
+}
+
+function serverUrlOf(config: EffectiveConfig, command: Context['command']): Sourced<string> {
   return (
     config.serverUrl ??
     missing(
       'no_server',
-      "The server's address is missing: give it with --server or " +
+      `The server's address is missing: give it with ${flagsOf(command, 'server')}` +
         'SVC_SERVER_URL, or store it with "svc config:set serverUrl <url>"'
     )
-  ).value
+  )
 }
 
 /** The project that is meant. */
-export function projectIdOf(config: EffectiveConfig): string {
+export function projectIdOf({ command }: Context, config: EffectiveConfig): string {
   return (
     config.projectId ??
     missing(
       'no_project',
-      'The project is missing: name it on the command line, or run this where ' +
-        'its svc.config.json is (with --env where there are several)'
+      `The project is missing: run this where its svc.config.json is (with --env where there are several)` +
+        (projectHint(command) === null ? '' : `, or ${projectHint(command)}`)
     )
   ).value
 }
 
-function missing(code: string, sentence: string): Sourced<string> {
+function missing(code: string, sentence: string): never {
   throw new Refusal('invalid', code, sentence)
 }

@@ -1,4 +1,5 @@
-import { cutToWidth, widthOf, withoutControls } from './width.js'
+import { plainText } from './terminal-text.js'
+import { cutToWidth, widthOf } from './width.js'
 
 export interface Column<T> {
   header: string
@@ -14,7 +15,7 @@ const gap = '  '
 
 /** Rows as lines of aligned columns; where `columns` is given (a terminal), none is longer than that if it can be. */
 export function renderTable<T>(rows: readonly T[], table: readonly Column<T>[], columns: number | undefined): string[] {
-  const cells = rows.map(row => table.map(column => withoutControls(column.cell(row))))
+  const cells = rows.map(row => table.map(column => plainText(column.cell(row))))
   const widths = table.map((column, at) =>
     Math.max(widthOf(column.header), ...cells.map(line => widthOf(line[at] as string)))
   )

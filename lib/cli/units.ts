@@ -24,8 +24,3 @@ export function relativeTime(at: string | null, nowMs: number): string {
   for (const [limit, unit, letter] of steps) if (seconds < limit) return `${Math.floor(seconds / unit)}${letter} ago`
   return at.slice(0, 10)
 }
-
-/** `1 project`, `2 projects`. */
-export function countOf(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`
-}

@@ -4,6 +4,8 @@
  * joined of four is two.
  * Differences: ambiguous characters are one, as in every locale but CJK legacy ones.
  */
+import { plainText } from './terminal-text.js'
+
 const wide = new RegExp(
   [
     '[\\u1100-\\u115f\\u2329\\u232a\\u2e80-\\u303e\\u3041-\\u33ff\\u3400-\\u4dbf\\u4e00-\\u9fff\\ua000-\\ua4cf]',
@@ -17,16 +19,10 @@ const wide = new RegExp(
 )
 const zero = /^[\p{Mn}\p{Me}\p{Cf}]+$/u
 const plain = /^[\x20-\x7e]*$/
-const controls = /\x1b\[[0-9;]*m|[\x00-\x1f\x7f-\x9f]/g
-
-/** Colour sequences and control characters taken out: what a server sent must not move the cursor. */
-export function withoutControls(text: string): string {
-  return text.replace(controls, '')
-}
 
 /** Columns of `text`; colour sequences take none. */
 export function widthOf(text: string): number {
-  const bare = withoutControls(text)
+  const bare = plainText(text)
   if (plain.test(bare)) return bare.length
   let width = 0
   for (const { segment } of graphemes(bare)) width += graphemeWidth(segment)
@@ -35,7 +31,7 @@ export function widthOf(text: string): number {
 
 /** `text` without colours, cut to `columns` with a final `…` where it is longer. */
 export function cutToWidth(text: string, columns: number): string {
-  const bare = withoutControls(text)
+  const bare = plainText(text)
   if (widthOf(bare) <= columns) return bare
   const kept: string[] = []
   let width = 0

@@ -12,10 +12,11 @@ import { loosenessOf, trustedUsers } from '../base/permissions.js'
 import { Refusal } from '../base/refusal.js'
 import { replaceFile } from './replace-file.js'
 
-/** The keys svc knows in `.env.local` (§2.13). */
+/** The keys svc knows in `.env.local` (§2.13), and the origin that `init --token-store local` binds its token to. */
 export const dotenvKeys = [
   'SVC_SERVER_URL',
   'SVC_DEPLOY_TOKEN',
+  'SVC_DEPLOY_TOKEN_ORIGIN',
   'SVC_TOKEN',
   'SVC_POST_DEPLOY_ASYNC',
   'ADMIN_TOKEN'

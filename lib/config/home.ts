@@ -36,6 +36,9 @@ export interface GlobalConfig {
   token?: string
   /** `projectId`, or `projectId:<env>`, to deploy token. */
   projectToken?: Record<string, string>
+  /** Where `token` and each `projectToken` may be sent (config/token-origin.ts). */
+  tokenOrigin?: string
+  projectTokenOrigin?: Record<string, string>
   telemetryInstanceId?: string
   telemetryEndpoint?: string
   telemetryEnabled?: boolean
@@ -176,6 +179,8 @@ const configRules: Record<string, { is: string; holds(value: unknown): boolean }
   serverUrl: { is: 'a text', holds: isText },
   token: { is: 'a text', holds: isText },
   projectToken: { is: 'an object of texts', holds: isTextMap },
+  tokenOrigin: { is: 'a text', holds: isText },
+  projectTokenOrigin: { is: 'an object of texts', holds: isTextMap },
   telemetryInstanceId: { is: 'a text', holds: isText },
   telemetryEndpoint: { is: 'a text', holds: isText },
   telemetryEnabled: { is: 'true or false', holds: value => typeof value === 'boolean' }

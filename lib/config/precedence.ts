@@ -10,6 +10,7 @@ import {
   parseServerUrl, readClientConfig, selectEnvironment, type ProjectFile, type Selection
 } from './client-config.js'
 import { readDotenv, type Dotenv, type DotenvKey } from './dotenv.js'
+import { adminTokenOrigin, originOf, projectTokenOrigin, type BearerToken } from './token-origin.js'
 import { readConfig, type Environment, type GlobalConfig, type Home } from './home.js'
 
 export type Source = 'flag' | 'environment' | '.env.local' | 'project' | 'global' | 'default'
@@ -20,6 +21,9 @@ export interface Sourced<T> {
   source: Source
   from: string
 }
+
+/** A token with its source. */
+export type SourcedToken = Sourced<string> & BearerToken
 
 /** What the command line gave, already parsed. */
 export interface Flags {
@@ -54,9 +58,9 @@ export interface Layers {
 export interface EffectiveConfig {
   serverUrl: Sourced<string> | null
   projectId: Sourced<string> | null
-  deployToken: Sourced<string> | null
+  deployToken: SourcedToken | null
   /** For operations commands: `list`, `status`, `logs`, `rollback`, `doctor`. */
-  adminToken: Sourced<string> | null
+  adminToken: SourcedToken | null
   outputDir: Sourced<string>
   files: Sourced<string[]>
   /** `ignore` of the project's file; `--ignore` is laid over it, pattern by pattern. */
@@ -84,11 +88,11 @@ export function effectiveConfig(layers: Layers): EffectiveConfig {
         sourced(global.config.serverUrl || undefined, 'global', global.path)
     ),
     projectId: flag(flags.project, '--project') ?? sourced(own?.projectId, 'project', file),
-    deployToken: flag(flags.token, '--token') ?? findVariable(layers, 'SVC_DEPLOY_TOKEN') ?? projectToken(layers),
+    deployToken: given(flag(flags.token, '--token')) ?? deployVariable(layers) ?? projectToken(layers),
     adminToken:
-      flag(flags.token, '--token') ??
-      findVariable(layers, 'SVC_TOKEN') ??
-      sourced(global.config.token || undefined, 'global', global.path),
+      given(flag(flags.token, '--token')) ??
+      given(findVariable(layers, 'SVC_TOKEN')) ??
+      bound(sourced(global.config.token || undefined, 'global', global.path), adminTokenOrigin(global.config)),
     outputDir: flag(flags.out, '--out') ?? sourced(own?.outputDir, 'project', file) ?? byDefault(defaultOutputDir),
     files: sourced(own?.files, 'project', file) ?? byDefault<string[]>([]),
     projectIgnore: sourced(own?.ignore, 'project', file) ?? byDefault<string[]>([]),
@@ -134,14 +138,30 @@ export function findVariable(
   )
 }
 
+/** A token of the user's own word: it goes where the command goes. */
+function given(token: Sourced<string> | null): SourcedToken | null {
+  return bound(token, null)
+}
+
+function bound(token: Sourced<string> | null, origin: string | null): SourcedToken | null {
+  return token === null ? null : { ...token, origin }
+}
+
+function deployVariable(layers: Layers): SourcedToken | null {
+  const token = findVariable(layers, 'SVC_DEPLOY_TOKEN')
+  const origin = layers.dotenv.values.SVC_DEPLOY_TOKEN_ORIGIN
+  return bound(token, token?.source === '.env.local' && origin ? originOf(origin) : null)
+}
+
 /** `projectId:<env>` where an environment was chosen, then `projectId`. */
-function projectToken({ flags, project, global, env }: Layers): Sourced<string> | null {
+function projectToken({ flags, project, global, env }: Layers): SourcedToken | null {
   const id = flags.project ?? project?.config.projectId
   const tokens = new Map(Object.entries(global.config.projectToken ?? {}))
   if (id === undefined) return null
   for (const key of env === null ? [id] : [`${id}:${env}`, id]) {
     const token = tokens.get(key)
-    if (token) return { value: token, source: 'global', from: `projectToken "${key}" in ${global.path}` }
+    const from = `projectToken "${key}" in ${global.path}`
+    if (token) return bound(sourced(token, 'global', from), projectTokenOrigin(global.config, key))
   }
   return null
 }
@@ -193,6 +213,8 @@ export interface LoadOptions {
    * do without; several environments count as none.
    */
   project: 'needed' | 'optional'
+  /** How the command lets a person name the project instead; null: it does not. */
+  projectHint?: string | null
   /** Asks a person which environment; null is `svc.config.json`. Absent where nobody can be asked: refused. */
   choose?: (choices: Array<string | null>) => Promise<string | null>
 }
@@ -216,7 +238,7 @@ async function decideEnvironment(options: LoadOptions, selection: Selection): Pr
   if (selection.outcome === 'found') return selection.env
   if (selection.outcome === 'none') {
     if (options.project === 'optional' || options.flags?.project !== undefined) return undefined
-    const advice = '"svc init" writes one, or name the project with --project'
+    const advice = ['"svc init" writes one', ...(options.projectHint ? [options.projectHint] : [])].join(', or ')
     throw new Refusal('not_found', 'no_client_config', `there is no svc.config.json in ${options.cwd}: ${advice}`)
   }
   if (options.project === 'optional') return undefined
@@ -237,6 +259,8 @@ export interface ConfigRow {
   value: string
   source: Source
   from: string
+  /** Of a token: the only origin that it is sent to; null: any. */
+  origin?: string | null
 }
 
 /** The effective configuration as `svc config` prints it; what has no value is left out. */
@@ -247,8 +271,10 @@ export function configRows(config: EffectiveConfig): ConfigRow[] {
   }
   add('serverUrl', config.serverUrl)
   add('projectId', config.projectId)
-  add('deployToken', config.deployToken, maskToken)
-  add('adminToken', config.adminToken, maskToken)
+  for (const key of ['deployToken', 'adminToken'] as const) {
+    const token = config[key]
+    if (token !== null) rows.push({ key, value: maskToken(token.value), source: token.source, from: token.from, origin: token.origin })
+  }
   add('outputDir', config.outputDir)
   add('files', config.files, files => files.join(', ') || 'everything')
   for (const ignore of [config.cliIgnore, config.projectIgnore]) {

@@ -1,4 +1,5 @@
 import { writeFile } from 'node:fs/promises'
+import { countOf } from '../base/count.js'
 import { closing } from '../base/closing.js'
 import { formatBytes } from '../base/size.js'
 import type { DeploymentStep } from '../model/deployment.js'
@@ -47,8 +48,7 @@ async function extract(run: PipelineRun, result: PipelineResult): Promise<string
   const { fileCount, bytes, changedCount, changes } = await run.extract()
   result.fileCount = fileCount
   if (run.scripts.postDeploy !== null) await writeFile(run.changesPath, changes, { mode: 0o600 })
-  const files = fileCount === 1 ? 'file' : 'files'
-  return `${fileCount} ${files}, ${formatBytes(bytes)} in place, ${changedCount} of them new or changed`
+  return `${countOf(fileCount, 'file')}, ${formatBytes(bytes)} in place, ${changedCount} of them new or changed`
 }
 
 async function runPostDeploy(run: PipelineRun, result: PipelineResult, step: DeploymentStep): Promise<string | null> {

@@ -1,3 +1,4 @@
+import { countOf } from '../base/count.js'
 import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import { Refusal } from '../base/refusal.js'
@@ -35,6 +36,6 @@ export function createRateLimit({ clock, perKey, ofAll }: { clock: Clock; perKey
 
 function tooMany(remainingMs: number): Refusal {
   const retryAfterSeconds = Math.max(1, Math.ceil(remainingMs / 1000))
-  const sentence = `Too many requests within a minute: try again in ${retryAfterSeconds} seconds`
+  const sentence = `Too many requests within a minute: try again in ${countOf(retryAfterSeconds, 'second')}`
   return new Refusal('too_many', 'rate_limited', sentence, { retryAfterSeconds })
 }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { countOf } from '../base/count.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import { Refusal } from '../base/refusal.js'
@@ -131,7 +132,7 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
   }
 
   function record({ notification, url, actor, projectId }: Message, { reason, attempts }: Delivery): Promise<void> {
-    const tried = attempts === 1 ? '1 attempt' : `${attempts} attempts`
+    const tried = countOf(attempts, 'attempt')
     const detail = `${notification.event} (${notification.trigger}): ${reason}, ${tried}`
     return needs.audit({ action: 'webhook.send', actor, projectId, target: url.host, detail, ok: false })
   }

@@ -1,3 +1,5 @@
+import { Refusal } from '../base/refusal.js'
+import { closest } from '../base/suggest.js'
 import type { AuditEvent, Actor } from '../model/audit.js'
 import type { SettingDescription, SettingType } from '../model/setting.js'
 import type { Store, Transaction } from '../store/database.js'
@@ -16,6 +18,9 @@ import {
   webhookSecret,
   whole
 } from './setting-checks.js'
+
+/** Of a key that is not known, in a sentence. */
+const maxShownKey = 100
 
 export interface SettingRow extends SettingDescription {
   /** The value as it is kept. Refuses: 400 naming the key. */
@@ -53,7 +58,8 @@ export interface Settings {
   /** Whether its value is a secret: not to be repeated. */
   isSecret(key: string): boolean
   /**
-   * A request's values as they would be kept; keeps none. Unknown keys are ignored. Refuses: 400 naming the key.
+   * A request's values as they would be kept; keeps none. Refuses 400, naming the key: `unknown_setting` with the nearest
+   * key, and a value that its row refuses.
    */
   check(patch: Record<string, unknown>): Map<SettingKey, string>
   /** Keeps checked values, all or none, each with its audit entry (the key, never the value). */
@@ -114,6 +120,9 @@ function readValues(store: Store): Record<string, string> {
 }
 
 function checkSettings(patch: Record<string, unknown>): Map<SettingKey, string> {
+  const keys: readonly string[] = settingRows.map(({ key }) => key)
+  const unknown = Object.keys(patch).find(key => !keys.includes(key))
+  if (unknown !== undefined) throw unknownSetting(unknown, keys)
   const checked = new Map<SettingKey, string>()
   for (const { key, check } of settingRows) {
     const value = Object.hasOwn(patch, key) ? patch[key] : undefined
@@ -123,6 +132,13 @@ function checkSettings(patch: Record<string, unknown>): Map<SettingKey, string> 
     checked.set(key, check(value.trim(), key))
   }
   return checked
+}
+
+function unknownSetting(key: string, keys: readonly string[]): Refusal {
+  const shown = key.slice(0, maxShownKey)
+  const meant = closest(shown, keys)
+  const advice = meant === undefined ? '. GET /api/settings lists all' : `: did you mean "${meant}"?`
+  return new Refusal('invalid', 'unknown_setting', `There is no setting "${shown}"${advice}`, { field: shown })
 }
 
 function row<K extends string>(key: K, type: SettingType, fallback: string, check: Check, help: string, unit?: string) {

@@ -2,6 +2,7 @@ import type { Stats } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { countOf } from '../base/count.js'
 import { notFound } from '../base/refusal.js'
 import { formatBytes } from '../base/size.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
@@ -186,5 +187,5 @@ function freedBy(going: readonly Stats[]): number {
 }
 
 function sentenceOf({ archives, temporaryFiles, freedBytes }: Cleaned): string {
-  return `${archives.length} archives and ${temporaryFiles.length} temporary files, ${formatBytes(freedBytes)}`
+  return `${countOf(archives.length, 'archive')} and ${countOf(temporaryFiles.length, 'temporary file')}, ${formatBytes(freedBytes)}`
 }

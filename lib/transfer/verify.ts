@@ -5,6 +5,7 @@
  * Errors are what breaks something now: a table or a project that is gone, a target that is no directory, a token that
  * a push would be refused with, a server that does not answer. Warnings are what is merely not there yet.
  */
+import { countOf } from '../base/count.js'
 import { stat } from 'node:fs/promises'
 import { oneLine } from '../base/one-line.js'
 import type { ProjectStatus } from '../model/project.js'
@@ -125,7 +126,7 @@ function judgePlace({ id, name, deployPath, status }: ProjectState, place: Place
 }
 
 function judgeToken({ id, name, token }: ProjectState, kept: string | undefined): Finding {
-  const next = `Run "svc config:set token - --global" in the directory of the project, with the token that the panel shows`
+  const next = 'Run "svc config:set token -" in the directory of the project, with the token that the panel shows'
   if (kept === undefined) return warning('token', id, `The global configuration has no deploy token of "${name}"`, `To push from this machine: ${next}`)
   if (kept !== token) return error('token', id, `The deploy token of "${name}" in the global configuration is not the server's`, next)
   return { ...ok('token', `The deploy token of "${name}" is the server's`), id }
@@ -154,8 +155,4 @@ function warning(check: Check, id: string | null, message: string, next: string)
 
 function error(check: Check, id: string | null, message: string, next: string): Finding {
   return { check, level: 'error', id, message: oneLine(message), next }
-}
-
-function countOf(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`
 }

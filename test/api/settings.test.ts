@@ -31,15 +31,13 @@ t.test('settings', async t => {
     const patch = {
       webhook_url: 'https://hooks.example/a',
       max_upload_size: ' 20 ',
-      allow_client_scripts: '0',
-      unknown: 'x'
+      allow_client_scripts: '0'
     }
     const { status, body } = await client.put('/api/settings', patch)
     t.equal(status, 200)
     t.match(body, { success: true, message: String })
     const kept = { webhook_url: 'https://hooks.example/a', max_upload_size: '20', allow_client_scripts: 'false' }
     t.match(await read(), kept)
-    t.notOk('unknown' in (await read()))
     await restart()
     t.match(await read(), kept)
   })
@@ -62,6 +60,15 @@ t.test('settings', async t => {
     for (const [patch, field] of cases) {
       const reply = await client.put('/api/settings', { script_timeout: '60', ...patch })
       t.match(reply, { status: 400, body: { success: false, message: String, field } }, field)
+    }
+    for (const [key, sentence] of [
+      ['webhookUrl', 'There is no setting "webhookUrl": did you mean "webhook_url"?'],
+      ['keep_archive', 'There is no setting "keep_archive": did you mean "keep_archives"?'],
+      ['colour', 'There is no setting "colour". GET /api/settings lists all']
+    ] as const) {
+      const reply = await client.put('/api/settings', { script_timeout: '60', [key]: '5' })
+      t.match(reply, { status: 400, body: { error: sentence, code: 'unknown_setting', field: key } })
+      t.same(await read(), before, 'nothing of the request is applied')
     }
     for (const body of [[], null, 'x']) t.equal((await client.put('/api/settings', body)).status, 400)
     t.same(await read(), before)

@@ -96,7 +96,7 @@ async function fill(home: string, deploymentBytes: number): Promise<void> {
   await many(deployments, (tx, n) => insertDeployment(tx, rowOf(n, deploymentBytes)))
   await many(auditEntries, (tx, n) => {
     const projectId = idOf('proj', n % projects)
-    const entry = { id: idOf('aud', n), at: timeOf(n), action: 'project.update', actor: 'admin', ip: '10.0.0.1', claimedIp: null }
+    const entry = { id: idOf('aud', n), at: timeOf(n), action: 'project.update', actor: 'admin', ip: '10.0.0.1', claimedIp: null, failures: null }
     insertAudit(tx, { ...entry, projectId, target: projectId, detail: 'name', ok: true })
   })
   await many(logSources, (tx, n) => {

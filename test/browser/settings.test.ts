@@ -131,7 +131,7 @@ t.test('categories and tags: made, ordered, changed, deleted', { skip }, async t
   await photograph(page, 'desktop')
 
   await categories.getByRole('button', { name: 'Delete Ours' }).click()
-  await page.getByText('1 project have it. Its projects are then in no category.').waitFor()
+  await page.getByText('1 project has it. Its projects are then in no category.').waitFor()
   await page.getByRole('button', { name: 'Delete', exact: true }).click()
   await page.getByText('Ours is deleted').waitFor()
   t.same(await names(), ['Customers', 'Old'])

@@ -14,7 +14,7 @@ async function apiOf(t: Test, handle: http.RequestListener): Promise<Api> {
     server.closeAllConnections()
   })
   const serverUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  return createApi(createClient({ serverUrl, token: 'token', tokenFrom: null, env: {} }))
+  return createApi(createClient({ serverUrl, token: { value: 'token', from: '--token', origin: null }, env: {} }))
 }
 
 async function all(events: AsyncIterable<RunEvent>): Promise<RunEvent[]> {

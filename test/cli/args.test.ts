@@ -10,7 +10,8 @@ const options: OptionTable = {
   message: { type: 'text', alias: 'm', help: 'what it is about' },
   limit: { type: 'count', default: 5, minimum: 1, maximum: 50, help: 'so many' },
   ignore: { type: 'text', repeatable: true, help: 'left out' },
-  store: { type: 'text', choices: ['global', 'local'], default: 'global', help: 'where' }
+  store: { type: 'text', choices: ['global', 'local'], default: 'global', help: 'where' },
+  wait: { type: 'text', choices: ['true', 'false'], bare: 'true', help: 'whether to wait' }
 }
 const operands: OperandTable = { first: { required: true, help: 'the first' }, second: { help: 'the second' } }
 const defaults = {
@@ -21,7 +22,8 @@ const defaults = {
   message: undefined,
   limit: 5,
   ignore: [],
-  store: 'global'
+  store: 'global',
+  wait: undefined
 }
 
 const good: Array<[line: string, options: object, operands?: [string, string?]]> = [
@@ -50,6 +52,12 @@ const good: Array<[line: string, options: object, operands?: [string, string?]]>
   ['--limit 50 a', { limit: 50 }],
   ['--ignore x --ignore=y a', { ignore: ['x', 'y'] }],
   ['--store local a', { store: 'local' }],
+  ['--wait a', { wait: 'true' }],
+  ['--wait=false a', { wait: 'false' }],
+  ['--wait false a', { wait: 'false' }],
+  ['--wait --follow a', { wait: 'true', follow: true }],
+  ['a --wait', { wait: 'true' }],
+  ['a --wait -- b', { wait: 'true' }, ['a', 'b']],
   ['-- a --follow', {}, ['a', '--follow']],
   ['- a', {}, ['-', 'a']]
 ]

@@ -24,7 +24,7 @@ async function serve(t: Test, handle: http.RequestListener): Promise<string> {
 }
 
 function clientOf(serverUrl: string, env: Record<string, string> = {}) {
-  return createClient({ serverUrl, token: 'secret-token-value', tokenFrom: 'SVC_TOKEN', env })
+  return createClient({ serverUrl, token: { value: 'secret-token-value', from: 'SVC_TOKEN', origin: null }, env })
 }
 
 async function refuses(t: Test, promise: Promise<unknown>, refusal: object): Promise<void> {

@@ -60,7 +60,7 @@ t.test('which files are packed', { skip: noUnzip }, async t => {
     ['a glob of the first level means what is below it too', { files: ['*'] }, everything],
     ['the project’s ignore', { ignore: { builtin: true, project: ['*.map', 'assets'], cli: [] } }, ['.htaccess', 'app.js', 'empty/', 'index.html']],
     ['--ignore over it', { files: ['**/*.map'], ignore: { builtin: true, project: ['*.map'], cli: ['!app.js.map'] } }, ['app.js.map']],
-    ['ignoreBuiltin', { files: ['*.log', '.env*'], ignore: { builtin: false, project: [], cli: [] } }, ['.env.production', 'debug.log']],
+    ['ignoreBuiltin', { files: ['*.log', '.env*'], ignore: { builtin: false, project: [], cli: [] } }, ['debug.log']],
     ['a named file, although a rule would leave it out', { files: ['debug.log'] }, ['debug.log']],
     ['a named directory as it stands', { files: ['node_modules', './assets/'] },
       ['node_modules/m/m.js', 'assets/a.css', 'assets/b.css', 'assets/img/x.png']],
@@ -72,6 +72,28 @@ t.test('which files are packed', { skip: noUnzip }, async t => {
     t.strictSame(await packed(cwd, { outputDir: 'dist', ...more }), expected, what)
   }
   t.strictSame(await packed(cwd, { outputDir: join(cwd, 'src') }), ['a.ts'], 'an absolute outputDir')
+})
+
+t.test('settings and secrets are packed only if files names them', { skip: noUnzip }, async t => {
+  const cwd = t.testdir({
+    'index.html': '', 'svc.config.json': '{}', 'svc.config.live.json': '{}', '.env': '', '.env.local': '', 'my.env': '',
+    sub: { '.env.production': '', 'svc.config.json': '{}', 'a.js': '' }, '.env.d': { a: '' }
+  })
+  const builtin = { builtin: true, project: [], cli: [] }
+  const taken = { builtin: false, project: ['!.env*', '!svc.config*.json'], cli: ['!/.env', '!sub/.env.production', '!.env.d/**'] }
+  for (const outputDir of ['./', cwd]) {
+    for (const ignore of [builtin, taken]) {
+      for (const files of [[], ['**/*'], ['*', '.env*', '**/svc.config*.json', '.env.d/*']]) {
+        t.strictSame(await packed(cwd, { outputDir, files, ignore }), ['index.html', 'my.env', 'sub/a.js'], `${outputDir} ${files}`)
+      }
+    }
+  }
+  t.strictSame(await packed(cwd, { files: ['svc.config.json', '.env.local', 'sub/.env.production', '.env.d'], outputDir: './' }),
+    ['svc.config.json', '.env.local', 'sub/.env.production', '.env.d/a'])
+  const { warnings, discard } = await pack({ cwd, outputDir: './', files: [], ignore: taken })
+  t.equal(warnings.length, 5)
+  t.match(warnings[0], /^"!\.env\*" in ignore has no effect/)
+  await discard()
 })
 
 t.test('a file whose name looks like a glob is meant as it stands', { skip: noUnzip || isWindows }, async t => {

@@ -42,5 +42,5 @@ t.test('renderTable is as narrow as it may be where even that does not fit', asy
 
 t.test('renderTable lets no cell move the cursor', async t => {
   const [, line] = renderTable([{ name: 'a\x1b[2J\nb', size: '', path: '' }], columns, undefined)
-  t.equal(line, 'a[2Jb        \x1b[2m\x1b[22m')
+  t.equal(line, 'a b         \x1b[2m\x1b[22m')
 })

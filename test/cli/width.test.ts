@@ -1,5 +1,5 @@
 import t from 'tap'
-import { cutToWidth, widthOf, withoutControls } from '../../lib/cli/width.js'
+import { cutToWidth, widthOf } from '../../lib/cli/width.js'
 
 const widths: Array<[text: string, columns: number]> = [
   ['', 0],
@@ -30,8 +30,3 @@ const cuts: Array<[text: string, columns: number, expected: string]> = [
 for (const [text, columns, expected] of cuts) {
   t.test(`cutToWidth: ${text} to ${columns} is ${expected}`, async t => t.equal(cutToWidth(text, columns), expected))
 }
-
-t.test('withoutControls takes out what would move the cursor', async t => {
-  t.equal(withoutControls('a\x1b[2Jb\rc\x07\u009bd'), 'a[2Jbcd')
-  t.equal(withoutControls('\x1b[1;31mred\x1b[0m'), 'red')
-})

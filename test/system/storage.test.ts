@@ -84,7 +84,7 @@ t.test('storage', async t => {
     t.notOk(existsSync(stale))
     t.same(pruned, [[project.id, undefined], [project.id, undefined]])
     t.match(listAudit(store, { limit: 10 }), [
-      { action: 'storage.clean', projectId: null, detail: '3 archives and 1 temporary files, 1.0 KB' },
+      { action: 'storage.clean', projectId: null, detail: '3 archives and 1 temporary file, 1.0 KB' },
       { action: 'storage.clean', projectId: project.id }
     ])
     await t.rejects(storage.clean({ dryRun: true, projectId: 'proj_x', actor: systemActor }), { code: 'not_found' })

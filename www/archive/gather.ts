@@ -3,7 +3,7 @@
  * it holds: who drops `dist` means the site, not a directory of that name. What comes beside other things keeps its name.
  */
 import { t } from '../words/t.js'
-import { isLeftOut } from './left-out.js'
+import { isLeftOut, isNeverPacked } from './left-out.js'
 import { CannotPack, maxZipEntries } from './zip.js'
 import type { PackEntry, PackFile } from './zip.js'
 
@@ -30,10 +30,12 @@ export interface Gathered {
   bytes: number
   /** What the rules kept out, by its path: a directory counts once. */
   leftOut: string[]
+  /** Of these, what stays out in any case. */
+  neverPacked: string[]
 }
 
 export interface GatherOptions {
-  /** The rules do not apply. */
+  /** Only what is never packed stays out. */
   isWhole?: boolean
   signal?: AbortSignal
   /** Called now and then with how many files have been found. */
@@ -48,7 +50,7 @@ export function nameOf(found: readonly Found[]): string {
 
 /** Walks it all. Rejects: CannotPack, the signal's reason, what reading a folder rejects with. */
 export async function gather(found: readonly Found[], options: GatherOptions = {}): Promise<Gathered> {
-  const gathered: Gathered = { entries: [], files: 0, bytes: 0, leftOut: [] }
+  const gathered: Gathered = { entries: [], files: 0, bytes: 0, leftOut: [], neverPacked: [] }
   const [only] = found
   if (found.length === 1 && only?.kind === 'folder') await walk(only, { outside: '', inside: '' })
   else {
@@ -68,7 +70,9 @@ export async function gather(found: readonly Found[], options: GatherOptions = {
   async function take(item: Found, { outside, inside }: { outside: string; inside: string | null }): Promise<void> {
     const path = below(outside, checkedName(item.name))
     const seen = inside === null ? '' : below(inside, item.name)
-    if (inside !== null && options.isWhole !== true && isLeftOut(seen)) {
+    const isNever = inside !== null && isNeverPacked(seen)
+    if (isNever) gathered.neverPacked.push(path)
+    if (isNever || (inside !== null && options.isWhole !== true && isLeftOut(seen))) {
       gathered.leftOut.push(path)
       return
     }

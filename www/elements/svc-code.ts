@@ -165,7 +165,7 @@ function lineNode(code: CodeLines, line: number): HTMLElement {
     else node.append(Object.assign(document.createElement('span'), { className: kind, textContent: shown }))
   }
   if (cut > 0) {
-    const words = t(' … and {count} more characters', { count: numberWords(cut) })
+    const words = t(cut === 1 ? ' … and 1 more character' : ' … and {count} more characters', { count: numberWords(cut) })
     node.append(Object.assign(document.createElement('span'), { className: 'more', textContent: words }))
   }
   return node

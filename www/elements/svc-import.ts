@@ -216,7 +216,9 @@ export class SvcImport extends SvcElement {
     return html`
       <div class="form">
         <p>
-          ${t('{count} of this server become those of the package. What they say now is lost for good; export it first if you may need it.', {
+          ${t(replaced === 1
+            ? '{count} of this server becomes that of the package. What it says now is lost for good; export it first if you may need it.'
+            : '{count} of this server become those of the package. What they say now is lost for good; export it first if you may need it.', {
             count: countWords(replaced, 'record')
           })}
         </p>

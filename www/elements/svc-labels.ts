@@ -174,7 +174,7 @@ export class SvcLabels extends SvcElement {
   #deletion(label: Label): Template {
     return html`
       <form class="form" @submit="${(event: Event) => void this.#delete(event, label)}">
-        <p>${t('{count} have it.', { count: countWords(label.projectCount, 'project') })} ${this.#text('meaning')}</p>
+        <p>${t(label.projectCount === 1 ? '{count} has it.' : '{count} have it.', { count: countWords(label.projectCount, 'project') })} ${this.#text('meaning')}</p>
         ${errorLine(this.#refusal === null ? null : errorWords(this.#refusal))}
         ${this.#buttons(html`<button class="danger primary" disabled="${this.#isBusy}">${t('Delete')}</button>`)}
       </form>`

@@ -34,7 +34,7 @@ const allSeries: readonly Series[] = [
     value: ({ cpu }) => cpu.percent,
     say: percentWords,
     most: () => 100,
-    note: ({ host }) => t('load {load} on {count} cores', { load: (host.loadAvg[0] ?? 0).toFixed(2), count: host.cpuCount })
+    note: ({ host }) => t(host.cpuCount === 1 ? 'load {load} on 1 core' : 'load {load} on {count} cores', { load: (host.loadAvg[0] ?? 0).toFixed(2), count: host.cpuCount })
   },
   {
     words: 'Memory',

@@ -69,6 +69,7 @@ export class SvcPack extends SvcElement {
   #found: readonly Found[] = []
   #gathered: Gathered | null = null
   #leftOut: readonly string[] = []
+  #neverPacked: readonly string[] = []
   #count = 0
   #isWhole = false
   #problem: string | null = null
@@ -118,23 +119,27 @@ export class SvcPack extends SvcElement {
   }
 
   #leftOutLine(): Template | null {
-    const names = this.#leftOut
-    if (names.length === 0) return null
+    const never = new Set(this.#neverPacked)
+    const usual = this.#leftOut.filter(name => !never.has(name))
+    const stays = this.#isWhole ? this.#neverPacked : this.#leftOut
+    if (this.#leftOut.length === 0) return null
+    return html`
+      <p class="left-out muted small">
+        ${stays.length === 0 ? null : this.#names(stays, list => t('{count} left out, as svc push does: {list}', { count: numberWords(stays.length), list }))}
+        ${this.#isWhole && usual.length > 0 ? this.#names(usual, list => t('Included although usually left out: {list}', { list })) : null}
+        ${usual.length === 0 ? null : html`
+          <button type="button" @click="${() => this.#switch()}">
+            ${this.#isWhole ? t('Leave them out') : t('Include them')}
+          </button>`}
+      </p>`
+  }
+
+  #names(names: readonly string[], say: (list: string) => string): Template {
     const shown = names.slice(0, shownNames).join(', ')
     const list = names.length > shownNames
       ? t('{names} and {count} more', { names: shown, count: numberWords(names.length - shownNames) })
       : shown
-    return html`
-      <p class="left-out muted small">
-        <span title="${names.slice(0, 100).join('\n')}">
-          ${this.#isWhole
-            ? t('Included although usually left out: {list}', { list })
-            : t('{count} left out, as svc push does: {list}', { count: numberWords(names.length), list })}
-        </span>
-        <button type="button" @click="${() => this.#switch()}">
-          ${this.#isWhole ? t('Leave them out') : t('Include them')}
-        </button>
-      </p>`
+    return html`<span title="${names.slice(0, 100).join('\n')}">${say(list)}</span>`
   }
 
   #switch(): void {
@@ -158,6 +163,7 @@ export class SvcPack extends SvcElement {
       if (looking.signal.aborted || this.signal.aborted) return
       this.#gathered = gathered
       if (!this.#isWhole) this.#leftOut = gathered.leftOut
+      this.#neverPacked = gathered.neverPacked
       this.#hasToFocus = true
     } catch (error) {
       if (looking.signal.aborted || this.signal.aborted) return

@@ -16,9 +16,11 @@ export function strengthOf(token: string): Strength | null {
   if (token === '') return null
   if (!/^[\x21-\x7e]+$/.test(token)) return { level: 'refused', words: 'Only visible ASCII characters, without spaces' }
   const missing = minLength - token.length
-  if (missing > 0) return { level: 'refused', words: 'Too short: {count} more characters are needed', values: { count: missing } }
+  if (missing > 0) return { level: 'refused', words: missing === 1 ? 'Too short: 1 more character is needed' : 'Too short: {count} more characters are needed', values: { count: missing } }
   if (token.length < strongLength) {
-    return { level: 'weak', words: 'Weak: {count} more characters would make it strong', values: { count: strongLength - token.length } }
+    const count = strongLength - token.length
+    const words = count === 1 ? 'Weak: 1 more character would make it strong' : 'Weak: {count} more characters would make it strong'
+    return { level: 'weak', words, values: { count } }
   }
   if (!/[a-z]/i.test(token)) return { level: 'weak', words: 'Weak: it has no letter' }
   if (!/[0-9]/.test(token)) return { level: 'weak', words: 'Weak: it has no digit' }

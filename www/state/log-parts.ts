@@ -18,7 +18,8 @@ export const textOf = (lines: readonly LogLine[]): string => lines.slice(-knownL
 export function partOf({ lines, binary, startOffset, endOffset }: LogWindow): LinePart {
   const bytes = { start: startOffset, end: endOffset }
   if (!binary) return { lines: lines.map(lineOf), bytes }
-  const text = t('{count} bytes that are no text', { count: numberWords(endOffset - startOffset) })
+  const count = endOffset - startOffset
+  const text = t(count === 1 ? '1 byte that is no text' : '{count} bytes that are no text', { count: numberWords(count) })
   return { lines: [{ at: '', text, isNote: true }], bytes }
 }
 

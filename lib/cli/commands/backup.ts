@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { open, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { countOf } from '../../base/count.js'
 import { Refusal } from '../../base/refusal.js'
 import { isInside } from '../../base/paths.js'
 import { formatBytes } from '../../base/size.js'
@@ -14,7 +15,7 @@ import { defineCommand, exitCodes, type Context } from '../command.js'
 import { withInterrupts } from '../interrupts.js'
 import { runningOwner, withLocalApi } from '../local.js'
 import { sharedOptions } from '../common-options.js'
-import { countOf, humanDuration } from '../units.js'
+import { humanDuration } from '../units.js'
 import { downloadZip, explain, openZip } from '../zip-download.js'
 
 export const command = defineCommand({

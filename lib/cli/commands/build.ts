@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { defineCommand, exitCodes } from '../command.js'
 import { withInterrupts } from '../interrupts.js'
+import { splitList } from '../lists.js'
 import { packProject } from '../packing.js'
 import { loadConfiguration } from '../session.js'
 import { packOptions, sharedOptions } from '../common-options.js'
@@ -21,7 +22,7 @@ export const command = defineCommand({
   async run({ options }, context) {
     const { output } = context
     const { config } = await loadConfiguration(context, {
-      flags: { out: options.out, ignore: options.ignore, noIgnoreBuiltin: !options['ignore-builtin'] },
+      flags: { out: options.out, ignore: options.ignore.flatMap(splitList), noIgnoreBuiltin: !options['ignore-builtin'] },
       env: options.env,
       project: 'needed'
     })

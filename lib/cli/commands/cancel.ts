@@ -17,7 +17,7 @@ export const command = defineCommand({
   async run({ options, operands }, context) {
     const { env, server, token } = options
     const { config } = await loadConfiguration(context, { flags: { server, token }, env, project: 'optional' })
-    const answer = await openAdminApi(context, config).cancel(operands.deployId)
+    const answer = await (await openAdminApi(context, config)).cancel(operands.deployId)
     if (options.json) context.output.json(answer)
     else context.output.print(`${operands.deployId} is cancelled`)
     return exitCodes.success

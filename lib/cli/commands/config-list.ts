@@ -19,8 +19,8 @@ export const command = defineCommand({
     }
     output.note(home.configFile)
     const rows = Object.entries(config).flatMap(([key, value]) =>
-      key === 'projectToken'
-        ? Object.entries(value as Record<string, string>).map(([project, token]) => [`projectToken ${project}`, token])
+      key === 'projectToken' || key === 'projectTokenOrigin'
+        ? Object.entries(value as Record<string, string>).map(([project, text]) => [`${key} ${project}`, text])
         : [[key, typeof value === 'string' ? value : JSON.stringify(value)]]
     )
     if (rows.length === 0) output.note('Nothing is configured yet.')

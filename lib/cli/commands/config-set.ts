@@ -1,4 +1,5 @@
 import { Refusal } from '../../base/refusal.js'
+import { closest } from '../../base/suggest.js'
 import {
   parseServerUrl,
   readClientConfig,
@@ -6,21 +7,20 @@ import {
   writeClientConfig,
   type ClientConfig
 } from '../../config/client-config.js'
+import { readDotenv } from '../../config/dotenv.js'
 import { locateHome, writeConfig, type GlobalConfig } from '../../config/home.js'
 import { maskToken } from '../../config/precedence.js'
+import { adminTokenOrigin, projectTokenOrigin, storeAdminToken, storeProjectTokens } from '../../config/token-origin.js'
 import { usage } from '../args.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
+import { sharedOptions } from '../common-options.js'
+import { splitList } from '../lists.js'
 import { readSecret } from '../prompt.js'
-import { closest } from '../suggest.js'
 
 type Reader = (key: string, text: string) => unknown
 
 const asText: Reader = (_, text) => text
-const asList: Reader = (_, text) =>
-  text
-    .split(',')
-    .map(item => item.trim())
-    .filter(Boolean)
+const asList: Reader = (_, text) => splitList(text)
 const asSwitch: Reader = (key, text) => {
   if (/^(true|1)$/.test(text)) return true
   if (/^(false|0)$/.test(text)) return false
@@ -62,16 +62,20 @@ export const command = defineCommand({
       alias: 'e',
       value: 'name',
       help: 'svc.config.<name>.json; a token is kept for that environment'
-    }
+    },
+    server: { ...sharedOptions.server, help: 'the server that a token is for' }
   },
   details:
     'Where there is a svc.config.json a value goes there, else into the global file. A token never goes there: it is\n' +
     'kept in the global file, as the deploy token of the project here, or with --global as the admin token of "svc list",\n' +
-    '"status", "logs" and "rollback".',
+    '"status", "logs" and "rollback". It is sent only to the server that it is stored for: that of --server, else of\n' +
+    'SVC_SERVER_URL, else the one that svc.config.json or .env.local name for a deploy token, else the global one. A port\n' +
+    'is part of a server, a path is not.',
   examples: [
     ['config:set serverUrl https://deploy.example.com --global', 'the server of every project without one of its own'],
     ['config:set token - < token.txt', 'the deploy token of the project of this directory'],
-    ['config:set token - --env staging', 'the same for its environment "staging"']
+    ['config:set token - --env staging', 'the same for its environment "staging"'],
+    ['config:set token - --global --server https://deploy.example.com', 'the admin token of one server']
   ],
   async run({ options, operands }, context) {
     const { key } = operands
@@ -80,11 +84,15 @@ export const command = defineCommand({
     const text = await readSecret(context.host, key, operands.value)
     if (text === '') throw usage(key, `${key} cannot be empty`)
     const value = row.read(key, text)
+    if (options.server !== undefined && key !== 'token') throw usage('--server', '--server can be used with the key "token" only')
+    const server = options.server === undefined ? undefined : (asUrl('--server', options.server) as string)
     const place = options.global ? null : await findPlace(context.cwd, options.env)
-    if (key === 'token') return setToken(text, { ...options, place }, context)
+    if (key === 'token') return setToken(text, { server, env: options.env, place }, context)
     if (row.project && place !== null) return setInProject(key, value, place, context)
-    if (row.global && (options.global || options.env === undefined))
-      return setGlobal(key, config => void (config[key] = value), context)
+    if (row.global && (options.global || options.env === undefined)) {
+      const config = await setGlobal(config => void (config[key] = value), context)
+      return say(`${key} = ${config[key]}`, context)
+    }
     throw new Refusal(
       'not_found',
       'no_client_config',
@@ -114,23 +122,28 @@ async function findPlace(directory: string, wanted: string | undefined): Promise
   return { env, config: (await readClientConfig(directory, env)).config }
 }
 
-async function setToken(
-  token: string,
-  { place, env }: { place: Place; env: string | undefined },
-  context: Context
-): Promise<number> {
+interface TokenPlace {
+  place: Place
+  env: string | undefined
+  /** `--server`. */
+  server: string | undefined
+}
+
+async function setToken(token: string, { place, env, server }: TokenPlace, context: Context): Promise<number> {
   if (place === null && env !== undefined) {
     throw usage('--env', '--env cannot be used with --global: the token of an environment belongs to the project here')
   }
-  if (place === null) return setGlobal('token', config => void (config.token = token), context)
-  const { projectId } = place.config
+  const named = server ?? (context.env['SVC_SERVER_URL'] || undefined)
+  if (place === null) {
+    // A checkout does not say where the admin token may go.
+    const config = await setGlobal(config => storeAdminToken(config, token, named ?? config.serverUrl), context)
+    return say(`token = ${maskToken(token)} for ${adminTokenOrigin(config)}`, context)
+  }
+  const { projectId, serverUrl } = place.config
   const name = place.env === null ? projectId : `${projectId}:${place.env}`
-  return setGlobal(
-    `projectToken ${name}`,
-    config => void (config.projectToken = { ...config.projectToken, [name]: token }),
-    context,
-    token
-  )
+  const own = named ?? (await readDotenv(context.cwd, 'client')).values.SVC_SERVER_URL ?? serverUrl
+  const config = await setGlobal(config => storeProjectTokens(config, { [name]: token }, own ?? config.serverUrl), context)
+  return say(`projectToken ${name} = ${maskToken(token)} for ${projectTokenOrigin(config, name)}`, context)
 }
 
 async function setInProject(
@@ -144,15 +157,11 @@ async function setInProject(
   return exitCodes.success
 }
 
-async function setGlobal(
-  name: string,
-  change: (config: GlobalConfig) => void,
-  { env, cwd, output }: Context,
-  secret?: string
-): Promise<number> {
-  const home = locateHome(env, cwd)
-  const config = await writeConfig(home, change)
-  const token = secret ?? (name === 'token' ? config.token : undefined)
-  output.print(`${name} = ${token === undefined ? config[name] : maskToken(token)} (${home.configFile})`)
+async function setGlobal(change: (config: GlobalConfig) => void, { env, cwd }: Context): Promise<GlobalConfig> {
+  return writeConfig(locateHome(env, cwd), change)
+}
+
+function say(what: string, { env, cwd, output }: Context): number {
+  output.print(`${what} (${locateHome(env, cwd).configFile})`)
   return exitCodes.success
 }

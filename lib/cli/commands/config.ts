@@ -1,4 +1,5 @@
 import { configRows } from '../../config/precedence.js'
+import { maySend } from '../../config/token-origin.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { loadConfiguration } from '../session.js'
 import { sharedOptions } from '../common-options.js'
@@ -11,7 +12,8 @@ export const command = defineCommand({
   },
   details:
     'Flags come before the environment and .env.local, those before svc.config.json, that before the global file.\n' +
-    'Of tokens the last four characters are shown. Scripts configured on the server win over those shown here.',
+    'Of tokens the last four characters are shown, and the only server that they are sent to. Scripts configured\n' +
+    'on the server win over those shown here.',
   examples: [
     ['config', 'what "svc push" would use here, and where each value comes from'],
     ['config --env staging', 'the same for svc.config.staging.json']
@@ -30,8 +32,14 @@ export const command = defineCommand({
       { header: 'KEY', cell: row => row.key },
       { header: 'VALUE', cell: row => row.value, shrinkTo: 12 },
       { header: 'SOURCE', cell: row => row.source },
-      { header: 'FROM', cell: row => (row.from === row.source ? '' : row.from), shrinkTo: 12, paint: output.paint.dim }
+      { header: 'FROM', cell: row => (row.from === row.source ? '' : row.from), shrinkTo: 12, paint: output.paint.dim },
+      { header: 'SENT TO', cell: ({ origin }) => (origin === undefined ? '' : (origin ?? 'any server')), shrinkTo: 12 }
     ])
+    const { serverUrl, adminToken, deployToken } = config
+    for (const [what, token] of [['admin token', adminToken], ['deploy token', deployToken]] as const) {
+      if (token === null || serverUrl === null || maySend(token, serverUrl.value)) continue
+      output.warn(`the ${what} is not sent to ${serverUrl.value}: it belongs to ${token.origin}`)
+    }
     return exitCodes.success
   }
 })

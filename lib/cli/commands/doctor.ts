@@ -1,4 +1,6 @@
+import { countOf } from '../../base/count.js'
 import { Refusal } from '../../base/refusal.js'
+import { maySend } from '../../config/token-origin.js'
 import { locateHome } from '../../config/home.js'
 import { createClient } from '../client.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
@@ -45,9 +47,9 @@ async function diagnoseRemotely({ env, server, token }: RemoteOptions, context: 
       const advice = 'Give it with --server or SVC_SERVER_URL, or store it with "svc config:set serverUrl <url>"'
       return [{ check: 'Server', result: 'warning', detail: 'not looked at: no address is configured', advice }]
     }
-    const tokenFrom = adminToken?.from ?? null
-    const client = createClient({ serverUrl: serverUrl.value, token: adminToken?.value ?? null, tokenFrom, env: context.env })
-    return await diagnoseServer(client, adminToken)
+    const sent = adminToken !== null && maySend(adminToken, serverUrl.value) ? adminToken : null
+    const whyNone = adminToken === null ? 'there is no admin token' : `the admin token from ${adminToken.from} belongs to ${adminToken.origin}`
+    return await diagnoseServer(createClient({ serverUrl: serverUrl.value, token: sent, env: context.env }), sent, whyNone)
   } catch (error) {
     if (!(error instanceof Refusal) || error.kind === 'usage') throw error
     return [{ check: 'Configuration', result: 'failure', detail: error.message, advice: '"svc config" shows what counts here, and where it comes from' }]
@@ -63,5 +65,5 @@ function print(findings: readonly Finding[], { output }: Context): void {
   }
   const count = (result: Finding['result']): number => findings.filter(finding => finding.result === result).length
   output.print('')
-  output.print(`${count('pass')} passed, ${count('warning')} warnings, ${count('failure')} failures`)
+  output.print(`${count('pass')} passed, ${countOf(count('warning'), 'warning')}, ${countOf(count('failure'), 'failure')}`)
 }

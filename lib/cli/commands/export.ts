@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { countOf } from '../../base/count.js'
 import { Refusal } from '../../base/refusal.js'
 import { formatBytes } from '../../base/size.js'
 import { locateHome } from '../../config/home.js'
@@ -11,7 +12,8 @@ import { defineCommand, exitCodes, type Context } from '../command.js'
 import { withInterrupts } from '../interrupts.js'
 import { runningOwner, withLocalApi } from '../local.js'
 import { packOptions, sharedOptions } from '../common-options.js'
-import { countOf, humanDuration } from '../units.js'
+import { humanDuration } from '../units.js'
+import { splitList } from '../lists.js'
 import { downloadZip } from '../zip-download.js'
 
 export const command = defineCommand({
@@ -22,7 +24,7 @@ export const command = defineCommand({
     'include-artifacts': { type: 'switch', default: true, help: 'leave out what was deployed' },
     'include-logs': { type: 'switch', default: true, help: 'leave out the deployments and their outputs' },
     recent: { type: 'count', value: 'number', help: 'of each project only so many deployments, the newest' },
-    ignore: { ...packOptions.ignore, help: 'leave these files out of targets that are packed' },
+    ignore: { ...packOptions.ignore, help: 'leave these files out of targets that are packed; a list has commas' },
     'ignore-builtin': packOptions['ignore-builtin'],
     json: sharedOptions.json
   },
@@ -47,7 +49,7 @@ export const command = defineCommand({
     query.set('artifacts', String(options['include-artifacts']))
     query.set('logs', String(options['include-logs']))
     query.set('ignoreBuiltin', String(options['ignore-builtin']))
-    for (const pattern of options.ignore) query.append('ignore', pattern)
+    for (const pattern of options.ignore.flatMap(splitList)) query.append('ignore', pattern)
     const manifest = await withInterrupts(host, signal =>
       withLocalApi(context, home, ({ client }) => download(context, { client, path, query, signal })))
     for (const note of manifest.notes) context.output.warn(note)

@@ -47,7 +47,7 @@ export const command = defineCommand({
 
 async function ask(url: string | undefined, context: Context): Promise<HealthReport> {
   const { env } = context
-  const client = url === undefined ? await ownServer(context) : createClient({ serverUrl: url, token: null, tokenFrom: null, env })
+  const client = url === undefined ? await ownServer(context) : createClient({ serverUrl: url, token: null, env })
   return client.json<HealthReport>({ path: '/api/health', alsoStatus: unhealthy, answerLimitMs })
 }
 

@@ -4,6 +4,7 @@ import { oneLine } from '../../base/one-line.js'
 import { Refusal } from '../../base/refusal.js'
 import { formatBytes } from '../../base/size.js'
 import { locateHome, writeConfig, type Home } from '../../config/home.js'
+import { defaultServerUrl, storeProjectTokens } from '../../config/token-origin.js'
 import type { Project } from '../../model/project.js'
 import { strategies, type ImportBrings, type ImportResult, type PartResult, type Strategy } from '../../model/transfer.js'
 import { usage } from '../args.js'
@@ -14,8 +15,6 @@ import { withLocalApi } from '../local.js'
 import { sharedOptions } from '../common-options.js'
 import { formBody } from '../upload.js'
 
-/** Import rule 3 (§4.13). */
-const defaultServerUrl = 'http://127.0.0.1:5431'
 /** Until every artifact is extracted. */
 const importLimitMs = 24 * 60 * 60_000
 
@@ -110,9 +109,9 @@ async function keepTokens(home: Home, { strategy, projects }: ImportResult, all:
   const written = all.filter(({ id }) => projects.created.includes(id) || projects.replaced.includes(id))
   await writeConfig(home, config => {
     config.serverUrl ??= defaultServerUrl
-    if (written.length === 0) return
-    const tokens = Object.fromEntries(written.map(({ id, token }) => [id, token]))
-    config.projectToken = strategy === 'overwrite' ? { ...config.projectToken, ...tokens } : { ...tokens, ...config.projectToken }
+    const isKept = (id: string): boolean => strategy !== 'overwrite' && Object.hasOwn(config.projectToken ?? {}, id)
+    const tokens = written.filter(({ id }) => !isKept(id)).map(({ id, token }) => [id, token])
+    if (tokens.length > 0) storeProjectTokens(config, Object.fromEntries(tokens), config.serverUrl)
   })
 }
 

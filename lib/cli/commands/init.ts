@@ -2,19 +2,21 @@ import { access, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Refusal } from '../../base/refusal.js'
 import { clientConfigPath, parseServerUrl, writeClientConfig, type ClientConfig } from '../../config/client-config.js'
-import { writeDotenv } from '../../config/dotenv.js'
+import { readDotenv, writeDotenv } from '../../config/dotenv.js'
 import { locateHome, readConfig, writeConfig } from '../../config/home.js'
+import { defaultServerUrl, originOf, projectTokenOrigin, storeProjectTokens } from '../../config/token-origin.js'
 import { defaultOutputDir } from '../../config/precedence.js'
 import { usage } from '../args.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
+import { isIgnoredByGit } from '../git.js'
 import { ask, askSecret, canAsk, mustAsk, readSecret } from '../prompt.js'
 import { sharedOptions } from '../common-options.js'
-
-const localServer = 'http://127.0.0.1:5431'
 
 interface Answers {
   config: ClientConfig
   token: string | undefined
+  /** The server that the token is for, if one is known. */
+  server: string | undefined
 }
 
 export const command = defineCommand({
@@ -48,10 +50,10 @@ export const command = defineCommand({
     if (!options.force && (await exists(path))) {
       throw new Refusal('conflict', 'exists', `${path} is there already: --force replaces it`)
     }
-    const { config, token } = await gather(options, context)
+    const { config, token, server } = await gather(options, context)
     await writeClientConfig(cwd, env, config)
     output.print(`Wrote ${path}`)
-    if (token !== undefined) await storeToken(token, { config, env, store: options['token-store'] }, context)
+    if (token !== undefined) await storeToken(token, { config, server, env, store: options['token-store'] }, context)
     output.note(`Next: svc push${env === null ? '' : ` --env ${env}`}`)
     return exitCodes.success
   }
@@ -69,9 +71,9 @@ async function gather(
   const { host, env, cwd } = context
   const isAsking = canAsk(host)
   if (options.project === undefined) mustAsk(host, 'The project is missing', 'give --project')
-  const known = env['SVC_SERVER_URL'] ?? (await readConfig(locateHome(env, cwd))).serverUrl
+  const known = env['SVC_SERVER_URL'] || (await readConfig(locateHome(env, cwd))).serverUrl
   const server =
-    options.server ?? (isAsking ? await ask(host, 'Address of the server', known ?? localServer) : undefined)
+    options.server ?? (isAsking ? await ask(host, 'Address of the server', known ?? defaultServerUrl) : undefined)
   const serverUrl = server === undefined ? undefined : parseServerUrl(server)
   if (serverUrl === null)
     throw usage('--server', `--server cannot be "${server}": it is an address like "https://deploy.example.com"`)
@@ -85,7 +87,8 @@ async function gather(
     options.out ?? (isAsking ? await ask(host, 'Directory to pack', defaultOutputDir) : defaultOutputDir)
   return {
     config: { projectId, outputDir, ...(serverUrl !== undefined && { serverUrl }) },
-    token: await gatherToken(options.token, isAsking, context)
+    token: await gatherToken(options.token, isAsking, context),
+    server: serverUrl ?? known
   }
 }
 
@@ -101,23 +104,29 @@ async function gatherToken(
 
 async function storeToken(
   token: string,
-  { config, env, store }: { config: ClientConfig; env: string | null; store: string },
+  { config, server, env, store }: { config: ClientConfig; server: string | undefined; env: string | null; store: string },
   context: Context
 ): Promise<void> {
   const { cwd, output } = context
   if (store === 'local') {
     output.print(`Wrote ${await writeDotenv(cwd, 'SVC_DEPLOY_TOKEN', token)}`)
-    if (!(await isIgnored(cwd))) output.warn('.env.local holds a token now: add it to .gitignore')
+    const hasOrigin = (await readDotenv(cwd, 'client')).values.SVC_DEPLOY_TOKEN_ORIGIN !== undefined
+    if (server !== undefined || hasOrigin) {
+      await writeDotenv(cwd, 'SVC_DEPLOY_TOKEN_ORIGIN', server === undefined ? '' : originOf(server))
+    }
+    if (!(await isIgnored(cwd, context.env))) output.warn('.env.local holds a token now: add it to .gitignore')
     return
   }
   const home = locateHome(context.env, cwd)
   const name = env === null ? config.projectId : `${config.projectId}:${env}`
-  await writeConfig(home, stored => void (stored.projectToken = { ...stored.projectToken, [name]: token }))
-  output.print(`Wrote the token to ${home.configFile}`)
+  const written = await writeConfig(home, stored => storeProjectTokens(stored, { [name]: token }, server))
+  output.print(`Wrote the token to ${home.configFile}, for ${projectTokenOrigin(written, name)}`)
 }
 
-/** Whether git would leave .env.local out, as far as the .gitignore here says. True where there is no repository. */
-async function isIgnored(directory: string): Promise<boolean> {
+/** Whether git would leave .env.local out; without git, by the .gitignore here. True where there is no repository. */
+async function isIgnored(directory: string, env: Context['env']): Promise<boolean> {
+  const isLeftOut = await isIgnoredByGit(directory, '.env.local', env)
+  if (isLeftOut !== null) return isLeftOut
   if (!(await exists(join(directory, '.git')))) return true
   const rules = await readFile(join(directory, '.gitignore'), 'utf8').catch(() => '')
   return /^\/?(\.env\.local|\.env\*|\.env\.\*|\*\.local)\s*$/m.test(rules)

@@ -22,7 +22,7 @@ export const command = defineCommand({
     const { output } = context
     const { env, server, token } = options
     const { config } = await loadConfiguration(context, { flags: { server, token }, env, project: 'optional' })
-    const projects = await openAdminApi(context, config).projects()
+    const projects = await (await openAdminApi(context, config)).projects()
     if (options.json) {
       output.json(projects.map(project => ({ ...project, token: maskToken(project.token) })))
       return exitCodes.success

@@ -29,7 +29,7 @@ export const command = defineCommand({
   async run({ options, operands }, context) {
     const { env, server, token } = options
     const { config } = await loadConfiguration(context, { flags: { server, token }, env, project: 'optional' })
-    const api = openAdminApi(context, config)
+    const api = await openAdminApi(context, config)
     return options.follow
       ? follow(api, operands.deployId, options, context)
       : print(api, operands.deployId, options, context)

@@ -9,6 +9,7 @@ import { defineCommand, type Context } from '../command.js'
 import { commitSubject } from '../git.js'
 import { withInterrupts } from '../interrupts.js'
 import type { PackedArchive } from '../pack.js'
+import { splitList } from '../lists.js'
 import { packProject } from '../packing.js'
 import { Interrupted } from '../prompt.js'
 import { loadConfiguration, openDeployApi, projectIdOf } from '../session.js'
@@ -35,8 +36,9 @@ export const command = defineCommand({
     'post-deploy-async': {
       type: 'text',
       choices: ['true', 'false', '1', '0'],
+      bare: 'true',
       value: 'true|false',
-      help: 'whether the deployment ends without waiting for the --post script'
+      help: 'whether the deployment ends without waiting for the --post script; without a value: true'
     },
     'set-env': { type: 'text', value: 'NAME=value', repeatable: true, help: 'a variable for the scripts' },
     json: { type: 'switch', help: 'print the result as JSON on standard output, the lines on standard error' }
@@ -64,7 +66,7 @@ export const command = defineCommand({
         server: options.server,
         project: options.project,
         out: options.out,
-        ignore: options.ignore,
+        ignore: options.ignore.flatMap(splitList),
         noIgnoreBuiltin: !options['ignore-builtin'],
         pre: options.pre,
         post: options.post,
@@ -77,8 +79,8 @@ export const command = defineCommand({
       env: options.env,
       project: 'needed'
     })
-    const projectId = projectIdOf(config)
-    const api = openDeployApi(context, config)
+    const projectId = projectIdOf(context, config)
+    const api = await openDeployApi(context, config)
     const report = reportPush(context)
     const watched = await withInterrupts(context.host, async signal => {
       const message = options.message ?? (await commitSubject(context.cwd, context.env))

@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { countOf } from '../../base/count.js'
 import { Refusal } from '../../base/refusal.js'
 import { systemClock } from '../../base/clock.js'
 import { randomIds } from '../../base/ids.js'
@@ -13,7 +14,6 @@ import { defineCommand, exitCodes, type Context } from '../command.js'
 import { withInterrupts } from '../interrupts.js'
 import { runningOwner } from '../local.js'
 import { sharedOptions } from '../common-options.js'
-import { countOf } from '../units.js'
 
 export const command = defineCommand({
   operands: {

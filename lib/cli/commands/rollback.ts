@@ -27,8 +27,8 @@ export const command = defineCommand({
     json: { type: 'switch', help: 'print the result as JSON on standard output, the lines on standard error' }
   },
   details:
-    'Without --to it takes the latest successful deployment that has an archive, but not the one that is live: where\n' +
-    `the last deployment succeeded, the one before it.\n\n${adminDetails}`,
+    'Without --to: if the last deployment succeeded, the success before it; if it failed, the latest success; of those\n' +
+    `that have their archive. It prints which one and why. --to names any other.\n\n${adminDetails}`,
   examples: [
     ['rollback', 'go back to what was there before the last deployment'],
     ['rollback --to dep_abcdefghijklmnop --yes', 'go back to one deployment, from a script']
@@ -42,9 +42,10 @@ export const command = defineCommand({
       project: operands.projectId === undefined && to === undefined ? 'needed' : 'optional'
     })
     if (!options.yes) mustAsk(context.host, 'A rollback must be confirmed', 'give --yes')
-    const api = openAdminApi(context, config)
-    const source =
-      to === undefined ? await choose(api, projectIdOf(config)) : await named(api, to, config.projectId?.value)
+    const api = await openAdminApi(context, config)
+    const { source, why } =
+      to === undefined ? await choose(api, projectIdOf(context, config)) : await named(api, to, config.projectId?.value)
+    if (why !== null) context.output.note(`Chosen: ${source.id}, ${why}.`)
     if (!options.yes && !(await confirm(context.host, `Roll back ${describe(source)}`))) {
       context.output.note('Nothing was done.')
       return exitCodes.failed
@@ -53,20 +54,32 @@ export const command = defineCommand({
   }
 })
 
-/** The newest record says what is live, where it succeeded; then that one is passed over, if there is another. */
-async function choose(api: Api, projectId: string): Promise<Deployment> {
+interface Choice {
+  source: Deployment
+  /** Why it was chosen; null: the user named it. */
+  why: string | null
+}
+
+/** The success before the last deployment if that succeeded, else the latest success: of those that have an archive. */
+async function choose(api: Api, projectId: string): Promise<Choice> {
   const [last] = await api.deployments({ projectId, limit: 1 })
   const successes = await api.deployments({ projectId, status: 'success', limit: searchedDeployments })
   const kept = successes.filter(deployment => deployment.hasArtifact)
   const source = kept.find(deployment => deployment.id !== last?.id) ?? kept[0]
-  if (source !== undefined) return source
+  if (source !== undefined) return { source, why: reason(source, last) }
   const why = last === undefined ? 'nothing has been deployed yet' : 'no successful deployment has its archive any more'
   throw new Refusal('conflict', 'nothing_to_roll_back_to', `The project ${projectId} cannot be rolled back: ${why}`)
 }
 
-async function named(api: Api, deployId: string, projectId: string | undefined): Promise<Deployment> {
+function reason(source: Deployment, last: Deployment | undefined): string {
+  if (last === undefined || source.id === last.id) return 'the last deployment: no success before it has its archive'
+  if (last.status === 'success') return `the success before the last deployment (${last.id} succeeded)`
+  return `the latest success (${last.id}, the last deployment, ${last.status === 'failed' ? 'failed' : 'has not finished'})`
+}
+
+async function named(api: Api, deployId: string, projectId: string | undefined): Promise<Choice> {
   const source = await api.deployment(deployId)
-  if (projectId === undefined || source.projectId === projectId) return source
+  if (projectId === undefined || source.projectId === projectId) return { source, why: null }
   throw new Refusal(
     'conflict',
     'other_project',

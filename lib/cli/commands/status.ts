@@ -37,8 +37,8 @@ export const command = defineCommand({
       env,
       project: operands.projectId === undefined ? 'needed' : 'optional'
     })
-    const projectId = projectIdOf(config)
-    const api = openAdminApi(context, config)
+    const projectId = projectIdOf(context, config)
+    const api = await openAdminApi(context, config)
     const [project, deployments] = await Promise.all([api.project(projectId), api.deployments({ projectId, limit })])
     if (options.json) {
       output.json({ project: { ...project, token: maskToken(project.token) }, deployments })

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { countOf } from '../../base/count.js'
 import { locateHome, readConfig, type Home } from '../../config/home.js'
 import { openStore } from '../../store/database.js'
 import { ownDirectory } from '../../store/owner.js'
@@ -58,7 +59,7 @@ async function inspect(home: Home, { env, output }: Context): Promise<DatabaseSt
 
 async function probe(url: string, env: Context['env']): Promise<NonNullable<Found['server']>> {
   try {
-    return { url, status: await createClient({ serverUrl: url, token: null, tokenFrom: null, env }).probe() }
+    return { url, status: await createClient({ serverUrl: url, token: null, env }).probe() }
   } catch (error) {
     return { url, error: (error as Error).message }
   }
@@ -76,6 +77,6 @@ function print({ output }: Context, { level, message, next }: Finding): void {
 function summarise({ output }: Context, findings: Finding[]): void {
   const count = (level: Level): number => findings.filter(finding => finding.level === level).length
   const [errors, warnings] = [count('error'), count('warning')]
-  const said = errors + warnings === 0 ? 'Everything is as it should be' : `${errors} errors, ${warnings} warnings`
+  const said = errors + warnings === 0 ? 'Everything is as it should be' : `${countOf(errors, 'error')}, ${countOf(warnings, 'warning')}`
   output.print(said)
 }

@@ -42,6 +42,13 @@ t.test('build --file, --out and --json', async t => {
   t.same(await namesIn(path), ['other.txt'])
 })
 
+t.test('--ignore takes a list with commas, and may be repeated', async t => {
+  const cwd = t.testdir({ 'svc.config.json': JSON.stringify({ projectId: 'proj_1' }), 'a.map': '', 'b.txt': '', 'c.md': '', 'd,e.js': '', 'f.js': '' })
+  const { stdout, code } = await svc(['build', '--json', '--ignore', '*.{map,txt}, c.md', '--ignore', 'd\\,e.js'], { cwd })
+  t.equal(code, 0)
+  t.same(await namesIn((JSON.parse(stdout) as { path: string }).path), ['f.js'])
+})
+
 t.test('build that packs nothing leaves no file, and says why', async t => {
   const cwd = t.testdir(project)
   t.match(await svc(['build', '--ignore', '**'], { cwd }), {

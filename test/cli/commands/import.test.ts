@@ -55,7 +55,8 @@ t.test('export and import', async t => {
     t.equal(readFileSync(join(deployPath, 'index.html'), 'utf8'), 'one')
     t.match(json(join(env.SVC_HOME, 'config.json')), {
       serverUrl: 'http://127.0.0.1:5431',
-      projectToken: { [project.id]: project.token }
+      projectToken: { [project.id]: project.token },
+      projectTokenOrigin: { [project.id]: 'http://127.0.0.1:5431' }
     })
     t.notOk(readdirSync(env.SVC_HOME).includes('svc.sock'), 'it let go of the directory')
 
@@ -88,6 +89,7 @@ t.test('export and import', async t => {
     t.equal(code, 0, stderr)
     t.match(await server.api('GET', `/api/projects/${project.id}`), { name: 'shop' })
     t.strictSame(json(path).projectToken, { [project.id]: project.token, kept: 'k' })
+    t.strictSame(json(path).projectTokenOrigin, { [project.id]: 'http://elsewhere' }, 'the kept token keeps having none')
     t.equal(json(path).serverUrl, 'http://elsewhere')
   })
 

@@ -1,6 +1,8 @@
 import t from 'tap'
+import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { findProgram } from '../../support/programs.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 
@@ -18,7 +20,10 @@ t.test('init writes the file from its flags, without the token', async t => {
     outputDir: 'dist',
     serverUrl: 'https://deploy.test/a'
   })
-  t.strictSame(read(cwd, '.svc/config.json'), { projectToken: { proj_1: 'the-deploy-token' } })
+  t.strictSame(read(cwd, '.svc/config.json'), {
+    projectToken: { proj_1: 'the-deploy-token' },
+    projectTokenOrigin: { proj_1: 'https://deploy.test' }
+  })
 })
 
 t.test('init --env writes the file of that environment, its token apart', async t => {
@@ -28,16 +33,30 @@ t.test('init --env writes the file of that environment, its token apart', async 
   t.strictSame(read(cwd, '.svc/config.json'), { projectToken: { 'proj_1:staging': 'the-deploy-token' } })
 })
 
-t.test('init --token-store local keeps the token in .env.local, and warns where git would take it', async t => {
+t.test('init --token-store local keeps the token in .env.local, and without git goes by the .gitignore there', async t => {
+  const env = { PATH: '/nowhere' }
   const cwd = t.testdir({ '.git': {}, '.env.local': 'OTHER=1\n' })
   const words = ['init', '--project', 'proj_1', '--token', 'the-deploy-token', '--token-store', 'local']
-  t.match((await svc(words, { cwd })).stderr, /add it to \.gitignore/)
+  t.match((await svc(words, { cwd, env })).stderr, /add it to \.gitignore/)
   t.equal(readFileSync(join(cwd, '.env.local'), 'utf8'), 'OTHER=1\nSVC_DEPLOY_TOKEN=the-deploy-token\n')
   t.notOk(existsSync(join(cwd, '.svc/config.json')))
 
   const ignored = t.testdir({ '.git': {}, '.gitignore': 'dist\n.env.local\n' })
-  t.notMatch((await svc(words, { cwd: ignored })).stderr, /gitignore/)
+  t.notMatch((await svc(words, { cwd: ignored, env })).stderr, /gitignore/)
   t.equal(statSync(join(ignored, '.env.local')).mode & 0o777, 0o600)
+})
+
+t.test('init --token-store local asks git, also below the top of a repository', { skip: findProgram('git') === null && 'git is not on this machine' }, async t => {
+  const words = ['init', '--project', 'proj_1', '--token', 'the-deploy-token', '--token-store', 'local']
+  const warnsIn = async (files: object): Promise<boolean> => {
+    const top = t.testdir({ packages: { shop: {} }, ...files })
+    execFileSync('git', ['init', '--quiet', top])
+    return (await svc(words, { cwd: join(top, 'packages/shop') })).stderr.includes('add it to .gitignore')
+  }
+  t.equal(await warnsIn({}), true, 'nothing ignores it')
+  t.equal(await warnsIn({ '.gitignore': '.env*\n' }), false, 'the file at the top')
+  t.equal(await warnsIn({ '.gitignore': '.env*\n!.env.local\n' }), true, 'taken back')
+  t.equal(await warnsIn({ packages: { shop: { '.gitignore': '*.local\n' } } }), false, 'its own file')
 })
 
 t.test('init leaves a file that is there alone, but for --force', async t => {
@@ -70,7 +89,10 @@ t.test('init asks on a terminal for what is missing, without showing the token',
     outputDir: 'dist',
     serverUrl: 'http://127.0.0.1:5431'
   })
-  t.strictSame(read(cwd, '.svc/config.json'), { projectToken: { proj_1: 'hidden-token' } })
+  t.strictSame(read(cwd, '.svc/config.json'), {
+    projectToken: { proj_1: 'hidden-token' },
+    projectTokenOrigin: { proj_1: 'http://127.0.0.1:5431' }
+  })
 })
 
 t.test('init writes nothing when a question is answered with Ctrl-C', { skip: noTerminal }, async t => {

@@ -38,9 +38,10 @@ t.test('rollback', async t => {
   await t.test('where the last deployment succeeded goes back to the one before it', async t => {
     const { project, live } = await fresh()
     const first = await deploy(server, project, 'one')
-    await deploy(server, project, 'two')
+    const second = await deploy(server, project, 'two')
     const { code, stdout, stderr } = await svc(['rollback', project.id, '--yes', '-m', 'Back'], options)
     t.equal(code, 0, stderr)
+    t.match(stderr, `Chosen: ${first}, the success before the last deployment (${second} succeeded).\n`)
     t.match(stderr, `Rolling back ${project.name} to ${first} (`)
     t.match(stdout, new RegExp(`✔ success: rolled back to ${first} in .* \\(dep_\\w+\\)\\n$`))
     t.equal(live(), 'one')
@@ -55,10 +56,11 @@ t.test('rollback', async t => {
     const { project, live } = await fresh()
     await deploy(server, project, 'one')
     const second = await deploy(server, project, 'two')
-    await deploy(server, project, 'three', { postDeploy: 'exit 1' })
+    const third = await deploy(server, project, 'three', { postDeploy: 'exit 1' })
     t.match(await svc(['rollback', project.id, '--yes'], options), {
       code: 0,
-      stdout: new RegExp(`rolled back to ${second}`)
+      stdout: new RegExp(`rolled back to ${second}`),
+      stderr: new RegExp(`^Chosen: ${second}, the latest success \\(${third}, the last deployment, failed\\)\\.$`, 'm')
     })
     t.equal(live(), 'two')
   })
@@ -68,7 +70,8 @@ t.test('rollback', async t => {
     const only = await deploy(server, project, 'one')
     t.match(await svc(['rollback', project.id, '--yes'], options), {
       code: 0,
-      stdout: new RegExp(`rolled back to ${only}`)
+      stdout: new RegExp(`rolled back to ${only}`),
+      stderr: new RegExp(`^Chosen: ${only}, the last deployment: no success before it has its archive\\.$`, 'm')
     })
   })
 
@@ -87,6 +90,7 @@ t.test('rollback', async t => {
     await deploy(server, project, 'three')
     const { code, stdout, stderr } = await svc(['rollback', '--to', first, '--yes', '--json'], options)
     t.equal(code, 0, stderr)
+    t.notMatch(stderr, 'Chosen')
     t.match(JSON.parse(stdout), { status: 'success', deployId: /^dep_/, duration: /s$/ })
     t.equal(live(), 'one')
     const other = await fresh()

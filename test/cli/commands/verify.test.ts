@@ -60,7 +60,7 @@ t.test('verify', async t => {
     await once(other, 'listening')
     const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
     const env = { SVC_SERVER_URL: url }
-    t.match(await verify(['--check-server'], env), { code: 1, stdout: /✗ The server at .* answers 503/ })
+    t.match(await verify(['--check-server'], env), { code: 1, stdout: /✗ The server at .* answers 503[^]*\n2 errors, 1 warning\n$/ })
     status = 404
     t.match(await verify(['--check-server'], env), { stdout: /✔ The server at .* answers \(404\)/ })
     other.close()

@@ -32,8 +32,9 @@ t.test('the rules apply within a folder, and can be put aside', async t => {
   t.same(gathered.leftOut, ['.env', 'node_modules', 'src/.env.local'], 'a directory counts once')
   t.match(gathered, { files: 2, bytes: 2 })
   const whole = await gather(found, { isWhole: true })
-  t.equal(whole.files, 5)
-  t.same(whole.leftOut, [])
+  t.same(whole.entries.map(({ path }) => path), ['node_modules/a/b.js', 'src/a.js', 'src/node_modules/c.js'])
+  t.same(whole.leftOut, ['.env', 'src/.env.local'], 'secrets stay out')
+  t.same([gathered.neverPacked, whole.neverPacked], [whole.leftOut, whole.leftOut])
   const beside = [...found, ...foundInFiles([chosen('notes.txt')])]
   t.same((await gather(beside)).leftOut, ['app/.env', 'app/node_modules', 'app/src/.env.local'], 'each folder has its own root')
 })

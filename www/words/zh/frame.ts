@@ -116,6 +116,7 @@ export const words: Words = {
   'Memory': '内存',
   "svc's processor time": 'svc 的处理器占用',
   "svc's memory": 'svc 的内存',
+  'load {load} on 1 core': '负载 {load}，1 核',
   'load {load} on {count} cores': '负载 {load}，{count} 核',
   '{size} available of {total}': '可用 {size}，共 {total}',
   '100 % is one core': '100 % 为一个核',

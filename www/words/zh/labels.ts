@@ -24,6 +24,7 @@ export const words: Words = {
   'Create': '创建',
   'Save': '保存',
   'Delete': '删除',
+  '{count} has it.': '{count}使用它。',
   '{count} have it.': '{count}使用它。',
   '{name} is deleted': '{name} 已删除',
   '{name} is now at place {place} of {count}': '{name} 现位于第 {place} 位，共 {count} 个'

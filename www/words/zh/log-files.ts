@@ -11,6 +11,7 @@ export const words: Words = {
   'Merged by time': '按时间合并',
   'The file was rotated at {time}': '文件于 {time} 轮转',
   'The file was rotated meanwhile': '文件在此期间已轮转',
+  '1 byte that is no text': '1 字节非文本内容',
   '{count} bytes that are no text': '{count} 字节非文本内容',
   'Search': '搜索',
   'Search the whole file': '搜索整个文件',

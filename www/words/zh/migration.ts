@@ -61,6 +61,8 @@ export const words: Words = {
   'To leave alone': '将保持不变',
   'Import another': '再导入一个',
   'Import and replace…': '导入并替换…',
+  '{count} of this server becomes that of the package. What it says now is lost for good; export it first if you may need it.':
+    '此服务器的 {count}将变为数据包中的内容。现有内容将永久丢失；如可能需要，请先导出。',
   '{count} of this server become those of the package. What they say now is lost for good; export it first if you may need it.':
     '此服务器的 {count}将变为数据包中的内容。现有内容将永久丢失；如可能需要，请先导出。',
   'Replace {count}': '替换 {count}',

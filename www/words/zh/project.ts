@@ -61,6 +61,7 @@ export const words: Words = {
   'Nothing is here yet: the first deployment fills this directory.': '这里还没有内容：首次部署后才会有。',
   'There may be more than is shown.': '可能还有未显示的内容。',
   'Contents of the file': '文件内容',
+  ' … and 1 more character': ' … 还有 1 个字符',
   ' … and {count} more characters': ' … 还有 {count} 个字符',
   'Wrap': '换行',
   'Download': '下载',

@@ -71,6 +71,8 @@ export const words: Words = {
   'This is not the admin token.': '这不是管理员令牌。',
   'The admin token is new. You are signed in with it': '管理员令牌已更新，您已使用新令牌登录',
   'Only visible ASCII characters, without spaces': '只能使用可见 ASCII 字符，且不含空格',
+  'Too short: 1 more character is needed': '太短：还需 1 个字符',
+  'Weak: 1 more character would make it strong': '较弱：再加 1 个字符即为强',
   'Too short: {count} more characters are needed': '太短：还需 {count} 个字符',
   'Weak: {count} more characters would make it strong': '较弱：再加 {count} 个字符即为强',
   'Weak: it has no letter': '较弱：没有字母',

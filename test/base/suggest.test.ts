@@ -1,5 +1,5 @@
 import t from 'tap'
-import { closest } from '../../lib/cli/suggest.js'
+import { closest } from '../../lib/base/suggest.js'
 
 const known = ['serve', 'push', 'status', 'config', 'config:set', 'config:list', 'rollback', 'admin reset-password']
 const cases: Array<[word: string, meant: string | undefined]> = [

@@ -1,0 +1,41 @@
+import t from 'tap'
+import { flagsOf, projectHint } from '../../lib/cli/hints.js'
+import { commands } from '../../lib/cli/main.js'
+import { svc } from '../support/svc.js'
+
+const row = { type: 'text', help: '' } as const
+
+t.test('a hint names what the command has', async t => {
+  t.equal(projectHint({ options: { project: row }, operands: {} }), 'name the project with --project')
+  t.equal(projectHint({ options: {}, operands: { projectId: { help: '' } } }), 'give the <projectId>')
+  t.equal(projectHint({ options: {}, operands: {} }), null)
+  t.equal(flagsOf({ options: { server: row }, operands: {} }, 'server'), '--server or ')
+  t.equal(flagsOf({ options: {}, operands: {} }, 'server'), '')
+})
+
+t.test('no complaint of a command suggests an option that the command has not', async t => {
+  const file = JSON.stringify({ projectId: 'proj_1' })
+  const places: Record<string, object> = {
+    'an empty directory': {},
+    'two environments': { 'svc.config.a.json': file, 'svc.config.b.json': file },
+    'no server': { 'svc.config.json': file, 'index.html': 'x' },
+    'no token': { 'svc.config.json': JSON.stringify({ projectId: 'proj_1', serverUrl: 'http://127.0.0.1:1' }), 'index.html': 'x' },
+    'a token of another server': {
+      'svc.config.json': JSON.stringify({ projectId: 'proj_1', serverUrl: 'http://127.0.0.1:1' }),
+      '.svc': { 'config.json': JSON.stringify({ token: 'x', projectToken: { proj_1: 'y' } }) }
+    }
+  }
+  const lines = [['build'], ['push'], ['status'], ['rollback'], ['rollback', '--yes'], ['list'], ['logs', 'dep_1'], ['cancel', 'dep_1'], ['doctor'], ['config'], ['init']]
+  for (const [place, files] of Object.entries(places)) {
+    const cwd = t.testdir(files as never)
+    await Promise.all(lines.map(async words => {
+      const { command } = await commands.find(({ name }) => name === words[0])!.load()
+      const { stdout, stderr } = await svc(words, { cwd })
+      // What it says of other commands is theirs.
+      const own = (stdout + stderr).replace(/"svc [^"]*"/g, '')
+      for (const [named] of own.matchAll(/--[a-z][a-z-]+/g)) {
+        t.ok(named === '--help' || Object.hasOwn(command.options, named.slice(2)), `${words.join(' ')} in ${place}: ${named}`)
+      }
+    }))
+  }
+})

@@ -1,0 +1,53 @@
+/*
+ * `make soak`: `node soak.js <minutes> <name>…` runs the programs of test/soak one after the other, each for its share of
+ * the time (`node <name>.js <seconds>`). What they say goes through; the last line counts like the last one of a test run.
+ * A program that prints no TAP is one check: its exit code.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+
+interface Counted {
+  pass: number
+  fail: number
+}
+
+/** Of a program's lines: tap's own count of all checks, or the lines that are not part of a subtest. */
+export function countChecks(lines: readonly string[], code: number | null): Counted {
+  const told = lines.map(line => /^# \{ total: \d+(?:, pass: (\d+))?(?:, fail: (\d+))?/.exec(line)).filter(match => match !== null).at(-1)
+  const own = (pattern: RegExp): number => lines.filter(line => pattern.test(line)).length
+  const pass = told === undefined ? own(/^ok\b/) : Number(told[1] ?? 0)
+  const fail = told === undefined ? own(/^not ok\b/) : Number(told[2] ?? 0)
+  if (pass + fail === 0) return code === 0 ? { pass: 1, fail: 0 } : { pass: 0, fail: 1 }
+  return { pass, fail: code === 0 || fail > 0 ? fail : 1 }
+}
+
+async function run(name: string, seconds: number): Promise<Counted> {
+  const program = fileURLToPath(new URL(`../soak/${name}.js`, import.meta.url))
+  const child = spawn(process.execPath, [program, String(seconds)], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = once(child, 'close') as Promise<[number | null]>
+  const lines: string[] = []
+  for await (const line of createInterface(child.stdout)) {
+    lines.push(line)
+    process.stdout.write(`${line}\n`)
+  }
+  const [code] = await ended
+  return countChecks(lines, code)
+}
+
+async function main([minutes = '', ...names]: string[]): Promise<void> {
+  const seconds = Math.floor((Number(minutes) * 60) / names.length)
+  if (!(seconds >= 1)) throw new Error(`"${minutes}" minutes for ${names.length} programs: at least a second each is needed`)
+  const all: Counted = { pass: 0, fail: 0 }
+  for (const name of names) {
+    process.stdout.write(`# soak: ${name}, ${seconds} s\n`)
+    const { pass, fail } = await run(name, seconds)
+    all.pass += pass
+    all.fail += fail
+  }
+  process.stdout.write(`# { total: ${all.pass + all.fail}, pass: ${all.pass}, fail: ${all.fail} }\n`)
+  if (all.fail > 0) process.exitCode = 1
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await main(process.argv.slice(2))
