@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { notFound, Refusal } from '../base/refusal.js'
 import type { Actor } from '../model/audit.js'
-import type { DeploymentRow, FinalStatus, OutputLine } from '../model/deployment.js'
+import type { DeploymentRow, FinalStatus } from '../model/deployment.js'
 import type { Changes, ManifestFile } from '../model/manifest.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
@@ -25,7 +25,7 @@ import { createRunner } from './run.js'
 import { refuseClientScripts } from './scripts.js'
 import { findStaleFiles } from './stale-files.js'
 import { readTail, readText, readWindow } from './stored-output.js'
-import type { OutputWindow, WantedWindow } from './stored-output.js'
+import type { OutputWindow, StoredBlock, WantedWindow } from './stored-output.js'
 
 /** An upload that arrived whole and waits in `tmp/`. Whoever gives it to `deploy` has given it away. */
 export interface Received {
@@ -67,12 +67,6 @@ export interface Run {
   finished: Promise<DeploymentRow>
 }
 
-/** One line of the output, and the byte offset in the stored output after it: where to resume. */
-export interface FollowedLine {
-  line: OutputLine
-  nextOffset: number
-}
-
 /** What the rest of the program may ask of deployments. `lib/README.md` walks through one. */
 export interface Deployer {
   /**
@@ -94,10 +88,11 @@ export interface Deployer {
   /** The manual correction of a finished one. Audited here. Queued or running: 409. */
   mark(deployId: string, status: FinalStatus, actor: Actor): Promise<DeploymentRow>
   /**
-   * The lines from a byte offset of the stored output on, then live ones, until the deployment is final. An offset
-   * that is no line's end replays from the start. A slow reader costs no memory. Aborted: throws the signal's reason.
+   * The lines from a byte offset of the stored output on, then live ones, until the deployment is final, in blocks; those
+   * who follow at the end are given the same block objects. An offset that is no line's end replays from the start. A slow
+   * reader costs no memory. Aborted: throws the signal's reason.
    */
-  follow(deployId: string, options: { from?: number; signal: AbortSignal }): AsyncIterable<FollowedLine>
+  follow(deployId: string, options: { from?: number; signal: AbortSignal }): AsyncIterable<StoredBlock>
   /** The end of the output, at most `maxBytes` (default 1 MiB); `truncated` where its head was cut. */
   readOutput(
     deployId: string,

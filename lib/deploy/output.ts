@@ -3,10 +3,13 @@ import { open, type FileHandle } from 'node:fs/promises'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Clock } from '../base/clock.js'
 import { formatBytes } from '../base/size.js'
+import { createRecentOutput, type RecentOutput } from './recent-output.js'
 import { storedLine } from './stored-output.js'
 
 /** The output of one deployment while it is written. The format is told in stored-output.ts. */
 export interface Output {
+  /** What was written last. */
+  readonly recent: Pick<RecentOutput, 'end' | 'at'>
   /** A sentence of ours. Never fails: what cannot be written shows in `flush`. */
   say(text: string): void
   /**
@@ -39,7 +42,7 @@ const writeAtOnceLength = 64 * 1024
 /** Opens the output, new or to be continued: a line that a crash tore is cut off. */
 export async function openOutput(options: OutputOptions): Promise<Output> {
   const { path, clock, onWritten = () => {}, maxScriptBytes = defaultMaxScriptBytes } = options
-  let storedBytes = await cutTornLine(path)
+  const recent = createRecentOutput(await cutTornLine(path))
   let pending: string[] = []
   let pendingLength = 0
   let scriptLength = 0
@@ -64,7 +67,8 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
       pending = []
       pendingLength = 0
       try {
-        storedBytes += await append(path, bytes, storedBytes)
+        await append(path, bytes, recent.end)
+        recent.add(bytes)
         onWritten()
       } catch (error) {
         fault ??= error as Error
@@ -87,6 +91,7 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
   }
 
   return {
+    recent,
     say(text) {
       for (const line of text.split(/\r?\n/)) add(line)
     },
@@ -109,11 +114,10 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
 }
 
 /** Appends all or nothing, to a file that must still be there: one that was removed stays removed. */
-async function append(path: string, bytes: Buffer, storedBytes: number): Promise<number> {
+async function append(path: string, bytes: Buffer, storedBytes: number): Promise<void> {
   const handle = await open(path, constants.O_WRONLY | constants.O_APPEND)
   try {
     await handle.appendFile(bytes)
-    return bytes.length
   } catch (error) {
     await handle.truncate(storedBytes).catch(() => {})
     throw error
