@@ -48,7 +48,7 @@ export interface Front {
 }
 
 /** Built before everything else: it is all that a server needs to listen. */
-export function createFront({ store, clock, ids, version, log }: World, admin: AdminToken): Front {
+export function createFront({ store, home, clock, ids, version, log }: World, admin: AdminToken): Front {
   const startedAtMs = elapsedOf(clock)
   const audit = createAudit({ store, clock, ids, onError: error => log('An audit entry could not be kept', error) })
   const settings = createSettings({ store, audit })
@@ -61,6 +61,14 @@ export function createFront({ store, clock, ids, version, log }: World, admin: A
     globalToken: () => settings.text('global_deploy_token'),
     allowList
   })
-  const probe = createProbe({ store, clock, version, startedAtMs })
+  const probe = createProbe({ store, clock, version, startedAtMs, directory: home.directory, hasToken: () => hasToken(admin) })
   return { admin, audit, settings, tickets, allowList, bearer, probe, startedAtMs }
+}
+
+function hasToken(admin: AdminToken): boolean {
+  try {
+    return admin.current() !== ''
+  } catch {
+    return false
+  }
 }

@@ -63,7 +63,7 @@ const searchedForScripts = 200
 /** Builds every service behind the front; each gets what it needs of another as the small interface it declares. */
 export function createServices(world: World, front: Front): Services {
   const { store, home, clock, ids, environment, version, publicUrl, log } = world
-  const { admin, audit, settings, tickets, allowList, startedAtMs } = front
+  const { admin, audit, settings, tickets, allowList, probe, startedAtMs } = front
   const webhook = createWebhook({ settings, audit: audit.record, clock, ids, version, publicUrl, log })
   const deployer = createDeployer({
     store,
@@ -95,7 +95,7 @@ export function createServices(world: World, front: Front): Services {
   const status = () => readStatus(store, { version, uptimeMs: elapsedOf(clock) - startedAtMs })
   const stats = createStats({ store, clock })
   const records = createRecords({ findDeployment: id => findDeployment(store, id), deployer })
-  const health = createHealth({ store, clock, version, startedAtMs, home })
+  const health = createHealth({ store, clock, version, probe, home })
   const disk = async () => (await health.detail()).disk
   const terminals = createTerminals({
     isOffered: world.terminal,
