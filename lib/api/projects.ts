@@ -2,10 +2,12 @@ import { json } from '../http/route.js'
 import type { Actor } from '../model/audit.js'
 import { bulkActions } from '../model/bulk.js'
 import type { BulkAction, BulkOutcome } from '../model/bulk.js'
+import { maxDiskMbLimit } from '../model/project.js'
 import type { Project, RecentScripts } from '../model/project.js'
 import type { NewProject, ProjectFields } from '../projects/projects.js'
 import {
   flag,
+  integer,
   list,
   maxNameLength,
   maxPathLength,
@@ -38,6 +40,7 @@ const projectFields = {
   postDeployScript: optional(text({ max: maxScriptLength })),
   postDeployAsync: optional(flag),
   allowClientScripts: optional(nullable(flag)),
+  maxDiskMb: optional(nullable(integer(1, maxDiskMbLimit))),
   pinned: optional(flag)
 }
 const newProjectFields = { ...projectFields, name, deployPath: text({ min: 1, max: maxPathLength }) }

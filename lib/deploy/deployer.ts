@@ -46,6 +46,13 @@ export interface ClientScripts {
   postDeploy?: string | undefined
 }
 
+export interface ReceiveOptions {
+  limitBytes: number
+  /** Is told how many bytes have come; what it throws refuses the upload. */
+  onLength?: (bytes: number) => void
+  signal: AbortSignal
+}
+
 export interface DeployRequest extends ClientScripts {
   projectId: string
   /** Undefined: the client said nothing of it. */
@@ -73,7 +80,7 @@ export interface Deployer {
    * Uploaded bytes → `tmp/`, with their SHA-256. Drops the file when the stream fails or `signal` aborts (its reason
    * is thrown). Refuses: `too_large`, `empty_upload`, `disk_full`, `shutting_down`.
    */
-  receive(bytes: Readable, options: { limitBytes: number; signal: AbortSignal }): Promise<Received>
+  receive(bytes: Readable, options: ReceiveOptions): Promise<Received>
   /** Refuses (403 `client_scripts_off`) scripts that the project, or the setting, does not let clients send. */
   checkClientScripts(projectId: string, scripts: ClientScripts): void
   /**
@@ -134,13 +141,13 @@ const tailGraceMs = 5_000
 
 /** Joins the room. */
 export function createDeployer(needs: DeployNeeds): Deployer {
-  const { store, settings } = needs
+  const { store, settings, quota } = needs
   const files = createFiles(needs.home)
   const live = createLive()
   const queue = createQueue<Waiting>()
   const intake = createIntake({ ...needs, files })
   const prune = (projectId: string, keep = settings.number('keep_archives')): Promise<string[]> =>
-    pruneArchives({ store, files }, projectId, keep)
+    pruneArchives({ store, files, quota }, projectId, keep)
   const threads = createExtractThreads()
   const runner = createRunner({ ...needs, files, threads, prune })
   const admission = createAdmission({ ...needs, files, intake, live, queue, runner, refuseWhenStopping })
@@ -209,6 +216,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     hasRunning: projectId => live.hasRunning(projectId),
     async removeFilesOf(deployIds) {
       for (const deployId of deployIds) await files.remove(deployId)
+      quota.recountLater()
     },
     async manifest(deployId) {
       const list: ManifestFile[] = []

@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { Clock } from '../base/clock.js'
 import { formatBytes } from '../base/size.js'
 import { createRecentOutput, type RecentOutput } from './recent-output.js'
-import { storedLine } from './stored-output.js'
+import { storedBytes, storedLine } from './stored-output.js'
 
 /** The output of one deployment while it is written. The format is told in stored-output.ts. */
 export interface Output {
@@ -24,14 +24,14 @@ export interface Output {
 export interface OutputOptions {
   path: string
   clock: Clock
-  /** Called after each write: followers may read on. */
-  onWritten?: () => void
-  /** Of lines that scripts print; those beyond are not kept, and one line says so. */
+  /** Called after each write, with its bytes: followers may read on. */
+  onWritten?: (bytes: number) => void
+  /** Of lines that scripts print, as they are stored; those beyond are not kept, and one line says so. */
   maxScriptBytes?: number
 }
 
-/** A script that prints in circles must not fill the disk. */
-export const defaultMaxScriptBytes = 1024 * 1024 * 1024
+/** Where no setting says otherwise. */
+const defaultMaxScriptBytes = 1024 * 1024 * 1024
 /** Waiting to be written, in characters: past this a script has to wait. */
 const maxPendingLength = 1024 * 1024
 /** After a write, lines are gathered so long, */
@@ -45,12 +45,12 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
   const recent = createRecentOutput(await cutTornLine(path))
   let pending: string[] = []
   let pendingLength = 0
-  let scriptLength = 0
+  let scriptBytes = 0
   let writing: Promise<void> | null = null
   let fault: Error | null = null
   let flushes = 0
   let stopPause: (() => void) | null = null
-  const tooMuch = `→ more than ${formatBytes(maxScriptBytes)} of output: the rest is not kept`
+  const tooMuch = `→ more than ${formatBytes(maxScriptBytes)} of output: the rest is not kept (setting max_output_size)`
   const timeOf = createTimeText()
 
   function add(text: string): void {
@@ -69,7 +69,7 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
       try {
         await append(path, bytes, recent.end)
         recent.add(bytes)
-        onWritten()
+        onWritten(bytes.length)
       } catch (error) {
         fault ??= error as Error
       }
@@ -97,9 +97,9 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
     },
     line(text) {
       if (fault !== null) throw fault
-      if (scriptLength > maxScriptBytes) return
-      scriptLength += text.length
-      add(scriptLength > maxScriptBytes ? tooMuch : text)
+      if (scriptBytes > maxScriptBytes) return
+      scriptBytes += storedBytes(text)
+      add(scriptBytes > maxScriptBytes ? tooMuch : text)
       if (pendingLength > writeAtOnceLength) stopPause?.()
       return pendingLength > maxPendingLength && writing !== null ? writing : undefined
     },

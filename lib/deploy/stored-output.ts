@@ -31,6 +31,11 @@ export function storedLine(at: string, text: string): string {
   return `${at} ${text}\n`
 }
 
+/** Bytes of such a line: an empty one takes room, too. */
+export function storedBytes(text: string): number {
+  return prefixLength + Buffer.byteLength(text) + 1
+}
+
 /** The lines that are there now, in blocks of whole lines. No file: nothing. */
 export async function* readBlocks(path: string): AsyncGenerator<StoredBlock> {
   const handle = await openIfThere(path)

@@ -35,6 +35,7 @@ import { createCpuMeter } from '../system/cpu.js'
 import { createHealth } from '../system/health.js'
 import { createPlaces } from '../system/places.js'
 import { createPm2 } from '../system/pm2.js'
+import { createQuota } from '../system/quota.js'
 import { createResources } from '../system/resources.js'
 import { createSearch } from '../system/search.js'
 import { settingRows } from '../system/settings.js'
@@ -65,6 +66,7 @@ export function createServices(world: World, front: Front): Services {
   const { store, home, clock, ids, environment, version, publicUrl, log } = world
   const { admin, audit, settings, tickets, allowList, probe, startedAtMs } = front
   const webhook = createWebhook({ settings, audit: audit.record, clock, ids, version, publicUrl, log })
+  const quota = createQuota({ store, home, settings })
   const deployer = createDeployer({
     store,
     home,
@@ -72,6 +74,7 @@ export function createServices(world: World, front: Front): Services {
     ids,
     settings,
     environment,
+    quota,
     audit: event => void audit.record(event),
     notify: webhook.notify,
     log
@@ -107,7 +110,7 @@ export function createServices(world: World, front: Front): Services {
     ids
   })
   const pageOf = (id: string) => deploymentPage(publicUrl, id)
-  const storage = createStorage({ store, home, retention: deployer, disk, audit })
+  const storage = createStorage({ store, home, retention: deployer, quota, disk, audit })
 
   return {
     deployer,
@@ -127,7 +130,7 @@ export function createServices(world: World, front: Front): Services {
       categories: createLabels('category', { store, clock, ids, audit }),
       tags: createLabels('tag', { store, clock, ids, audit }),
       files: { projects },
-      upload: { deployer, findProject: id => findProject(store, id), settings, pageOf },
+      upload: { deployer, findProject: id => findProject(store, id), settings, quota, pageOf },
       deployments: { deployer, records, pageOf },
       logs: { records, deployer, deployments },
       settings: { settings, webhook, status },
@@ -150,7 +153,7 @@ export function createServices(world: World, front: Front): Services {
 
       logSources: { sources: logSources, viewer: logViewer },
 
-      migration: { transfer, deployer, clock },
+      migration: { transfer, deployer, quota, clock },
       backup: { backups: createBackups({ store, home, clock, ids, version, audit }) },
 
       terminal: { terminals, projects, allowList }

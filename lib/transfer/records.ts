@@ -3,7 +3,7 @@ import { stepNames } from '../model/deployment.js'
 import type { DeploymentRow, DeploymentStep, RanScript } from '../model/deployment.js'
 import { labelColors } from '../model/label.js'
 import type { Label } from '../model/label.js'
-import { defaultEnv } from '../model/project.js'
+import { defaultEnv, maxDiskMbLimit } from '../model/project.js'
 import type { Project } from '../model/project.js'
 import { idPattern, idWanted, recordsOf } from './fields.js'
 import type { FieldReader } from './fields.js'
@@ -104,7 +104,7 @@ function readProject(record: FieldReader, now: string): Project {
     allowedEnv: [...new Set(record.texts('allowedEnv'))],
     runAs: record.nullableText('runAs'),
     umask: record.nullableText('umask'),
-    maxDiskMb: record.nullableInteger('maxDiskMb'),
+    maxDiskMb: record.nullableInteger('maxDiskMb', { min: 1, max: maxDiskMbLimit }),
     env: record.text('env', { fallback: '' }) || defaultEnv,
     categoryId: record.nullableText('categoryId'),
     pm2AppName: record.nullableText('pm2AppName') || null,

@@ -176,6 +176,10 @@ export class SvcProjectForm extends SvcElement {
               <option value="${value}" .selected="${allowed === project.allowClientScripts}">${t(words)}</option>`)}
           </select>
         </div>
+        ${own('maxDiskMb', {
+          label: t('Disk space, in MB'), type: 'number',
+          hint: t('For its archives and outputs. A push that would need more is refused. Empty: no limit of its own.')
+        })}
         ${errorLine(isElsewhere ? errorWords(this.#refusal) : null)}
         <div class="save">
           <button class="primary" disabled="${this.#isBusy || !this.#isUnsaved}">${t('Save')}</button>
@@ -253,7 +257,7 @@ export class SvcProjectForm extends SvcElement {
 }
 
 const formFields = new Set([
-  'name', 'env', 'description', 'deployPath', 'pm2AppName', 'preDeployScript', 'postDeployScript'
+  'name', 'env', 'description', 'deployPath', 'pm2AppName', 'preDeployScript', 'postDeployScript', 'maxDiskMb'
 ])
 
 function fieldsOf(values: Record<string, string>, tagIds: readonly string[]): ProjectFields {
@@ -271,6 +275,7 @@ function fieldsOf(values: Record<string, string>, tagIds: readonly string[]): Pr
     preDeployScript: value('preDeployScript').replaceAll('\r\n', '\n'),
     postDeployScript: value('postDeployScript').replaceAll('\r\n', '\n'),
     postDeployAsync: values['postDeployAsync'] !== undefined,
-    allowClientScripts: clientScripts.find(each => each.value === value('allowClientScripts'))?.allowed ?? null
+    allowClientScripts: clientScripts.find(each => each.value === value('allowClientScripts'))?.allowed ?? null,
+    maxDiskMb: value('maxDiskMb').trim() === '' ? null : Number(value('maxDiskMb'))
   }
 }

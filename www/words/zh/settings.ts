@@ -16,6 +16,8 @@ export const words: Words = {
   'Largest archive': '压缩包大小上限',
   'Largest archive, unpacked': '解压后大小上限',
   'Archives kept': '保留的压缩包',
+  'Output kept of a deployment': '每次部署保留的输出',
+  'Size of the data directory': '数据目录大小上限',
   'Addresses that may deploy': '允许部署的地址',
   'Trusted proxies': '受信任的代理',
 
@@ -27,6 +29,8 @@ export const words: Words = {
   'Most that an archive may hold unpacked.': '压缩包解压后的最大总大小。',
   'Accepted for uploads to any project; empty: none is.': '可用于上传到任意项目；留空则不接受。',
   'Archives kept of successful deployments.': '保留的成功部署压缩包数量。',
+  'Maximum size of the data directory; 0 or empty: no limit.': '数据目录的最大总大小；0 或留空则不限制。',
+  'Maximum output that is kept of a deployment.': '每次部署最多保留的输出。',
   'How long a script may run.': '脚本最长可运行多久。',
   'Whether an upload may bring scripts of its own.': '上传是否可以自带脚本。',
   'Whose X-Forwarded-For is believed: addresses, CIDR.': '信任谁的 X-Forwarded-For：地址或 CIDR。',
