@@ -1,12 +1,12 @@
 /*
- * What the followers of a deployment's output cost everybody else, and how late their lines are: a real server, the
+ * What the followers of a deployment's output, and of a log file, cost everybody else, and how late their lines are: a real server, the
  * followers in a process of their own, and requests one after another from this one. SVC_BIN names another svc.js to
- * compare with, for example one built from an older commit.
+ * compare with, for example one built from an older commit; CASE the cases to run.
  */
 import { fork, spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,6 +20,7 @@ const pauseMs = 5
 /** What has been printed while the followers connected is not counted. */
 const settleMs = 1500
 const token = 'bench-admin-token-0123456789'
+const wanted = process.env['CASE']
 const svc = process.env['SVC_BIN'] ?? fileURLToPath(new URL('../../../bin/svc.js', import.meta.url))
 const followMany = fileURLToPath(new URL('../support/follow-many.js', import.meta.url))
 const stage = mkdtempSync(join(tmpdir(), 'svc-bench-followers-'))
@@ -48,13 +49,16 @@ interface Case {
   followers: number
   mode: 'read' | 'ignore'
   goal: string
+  /** They follow a log file that gets a line a second; default: the output. */
+  isLog?: boolean
 }
 
 const cases: Case[] = [
   { name: 'nobody follows', script: quiet, followers: 0, mode: 'read', goal: '' },
   { name: '200 follow a busy output', script: busy, followers: 200, mode: 'read', goal: 'p99 below 50 ms' },
   { name: '200 never read a busy one', script: busy, followers: 200, mode: 'ignore', goal: 'as nobody' },
-  { name: '2000 follow 2 lines a second', script: quiet, followers: 2000, mode: 'read', goal: 'p99 below 50 ms, lag p95 below 250 ms' }
+  { name: '2000 follow 2 lines a second', script: quiet, followers: 2000, mode: 'read', goal: 'p99 below 50 ms, lag p95 below 250 ms' },
+  { name: '500 follow one log file', script: quiet, followers: 500, mode: 'read', goal: 'as nobody', isLog: true }
 ]
 
 console.log(machine())
@@ -62,7 +66,7 @@ console.log('what a request took, and how late a line arrived (ms)\n')
 const titles = ['health p50', 'p99', 'projects p50', 'p99', 'lag p50', 'lag p95', 'CPU %', 'RSS MB']
 console.log(['', ...titles].map((title, at) => (at === 0 ? title.padEnd(30) : title.padStart(12))).join(''))
 try {
-  for (const one of cases) await measure(one)
+  for (const one of cases) if (wanted === undefined || one.name.includes(wanted)) await measure(one)
 } finally {
   server.kill('SIGKILL')
   await once(server, 'close')
@@ -70,11 +74,12 @@ try {
 }
 process.exit()
 
-async function measure({ name, script, followers, mode, goal }: Case): Promise<void> {
+async function measure({ name, script, followers, mode, goal, isLog = false }: Case): Promise<void> {
   const { project } = await api<{ project: { id: string } }>('POST', '/api/projects', { name, deployPath: join(stage, name) })
   await api('PUT', `/api/projects/${project.id}`, { postDeployScript: script })
   const deployId = await upload(project.id)
-  const crowd = followers === 0 ? null : await follow(`${url}/api/logs/${deployId}/stream`, followers, mode)
+  const stream = isLog ? await growingLog(project.id) : `${url}/api/logs/${deployId}/stream`
+  const crowd = followers === 0 ? null : await follow(stream, followers, mode)
   await new Promise(resolve => setTimeout(resolve, settleMs))
   await lagsOf(crowd)
   const cpuBefore = cpuMs()
@@ -96,6 +101,14 @@ async function measure({ name, script, followers, mode, goal }: Case): Promise<v
   if (goal !== '') console.log(`  goal: ${goal}`)
   crowd?.disconnect()
   await api('POST', `/api/deployments/${deployId}/cancel`)
+}
+
+async function growingLog(projectId: string): Promise<string> {
+  const filePath = join(stage, 'app.log')
+  writeFileSync(filePath, '')
+  setInterval(() => appendFileSync(filePath, `${Date.now()} GET /index.html 200\n`), 1000).unref()
+  const { items } = await api<{ items: Array<{ id: string }> }>('POST', `/api/projects/${projectId}/log-sources`, { items: [{ filePath }] })
+  return `${url}/api/log-sources/${items[0]?.id}/stream`
 }
 
 /** The upload's reply is a follower, too; it is left at once. */

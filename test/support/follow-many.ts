@@ -3,13 +3,14 @@
  *
  *   node follow-many.js <url> <token> <count> read | ignore
  *
- * `read` looks for `"data":"<milliseconds>"` in what arrives and keeps how long that took; `ignore` never reads.
+ * `read` looks for a line that begins with the time in milliseconds, as `"data":"<time>` or `"lines":["<time>`, and keeps
+ * how long it took; `ignore` never reads.
  * Messages to the parent: `open` once every connection has its reply, and in return for any message the lags so far.
  */
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 
-const wanted = Buffer.from('"data":"')
+const marks = ['"data":"', '"lines":["'].map(mark => Buffer.from(mark))
 const stampDigits = 13
 const [url, token, count, mode] = process.argv.slice(2) as [string, string, string, 'read' | 'ignore']
 const { hostname, port, pathname } = new URL(url)
@@ -43,7 +44,9 @@ process.on('disconnect', () => process.exit())
 /** Only the last line of a chunk: a busy output is not parsed, so that this program has time. */
 function look(chunk: Buffer): void {
   bytes += chunk.length
-  const at = chunk.lastIndexOf(wanted) + wanted.length
-  const stamp = Number(chunk.toString('latin1', at, at + stampDigits))
-  if (stamp > 1e12) lags.push(Date.now() - stamp)
+  for (const mark of marks) {
+    const at = chunk.lastIndexOf(mark) + mark.length
+    const stamp = Number(chunk.toString('latin1', at, at + stampDigits))
+    if (at >= mark.length && stamp > 1e12) lags.push(Date.now() - stamp)
+  }
 }
