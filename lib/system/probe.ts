@@ -22,8 +22,10 @@ interface Needs {
   hasToken(): boolean
 }
 
-/** A result is used this long: however often health is asked for, the disk has one small write a second. */
+/** However often health is asked for, the disk has one small write a second. */
 const freshMs = 1000
+/** A result is used for so long while the next one is under way: who asks often waits for no disk. */
+const usableMs = 3000
 /** A disk that takes longer is not well, and health must be answered. */
 const limitMs = 3000
 /** A block of most file systems. */
@@ -44,9 +46,9 @@ export function createProbe({ store, clock, version, startedAtMs, directory, has
   }
 
   async function isWritable(): Promise<boolean> {
-    if (known !== null && elapsedOf(clock) - known.atMs < freshMs) return known.isWritable
-    looking ??= look().finally(() => void (looking = null))
-    return within(looking, limitMs)
+    const ageMs = known === null ? Infinity : elapsedOf(clock) - known.atMs
+    if (ageMs >= freshMs) looking ??= look().finally(() => void (looking = null))
+    return known !== null && ageMs < usableMs ? known.isWritable : within(looking as Promise<boolean>, limitMs)
   }
 
   function statusOf(isWritable: boolean): HealthReport['status'] {

@@ -29,6 +29,8 @@ const server = spawn(process.execPath, [svc, 'serve', '--port', '0'], {
   env: { ...process.env, SVC_HOME: join(stage, 'home'), ADMIN_TOKEN: token },
   stdio: ['ignore', 'pipe', 'inherit']
 })
+process.on('exit', () => server.kill('SIGKILL'))
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
 let said = ''
 while (!/http:\/\/[\w.:]+/.test(said)) said += String((await once(server.stdout, 'data'))[0])
 server.stdout.resume()
@@ -55,10 +57,11 @@ interface Case {
 
 const cases: Case[] = [
   { name: 'nobody follows', script: quiet, followers: 0, mode: 'read', goal: '' },
+  { name: 'nobody follows a busy output', script: busy, followers: 0, mode: 'read', goal: '' },
   { name: '200 follow a busy output', script: busy, followers: 200, mode: 'read', goal: 'p99 below 50 ms' },
-  { name: '200 never read a busy one', script: busy, followers: 200, mode: 'ignore', goal: 'as nobody' },
+  { name: '200 never read a busy one', script: busy, followers: 200, mode: 'ignore', goal: 'as where nobody follows it' },
   { name: '2000 follow 2 lines a second', script: quiet, followers: 2000, mode: 'read', goal: 'p99 below 50 ms, lag p95 below 250 ms' },
-  { name: '500 follow one log file', script: quiet, followers: 500, mode: 'read', goal: 'as nobody', isLog: true }
+  { name: '500 follow one log file', script: quiet, followers: 500, mode: 'read', goal: 'as where nobody follows', isLog: true }
 ]
 
 console.log(machine())
