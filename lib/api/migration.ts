@@ -12,7 +12,7 @@ import { writableOf, writeTo } from './write-to.js'
 export interface MigrationNeeds {
   transfer: Transfer
   deployer: Pick<Deployer, 'receive'>
-  quota: Pick<Quota, 'claim'>
+  quota: Pick<Quota, 'claim' | 'recountLater'>
   /** For the name of the file. */
   clock: { now(): number }
 }
@@ -70,6 +70,8 @@ export function migrationHandlers({ transfer, deployer, quota, clock }: Migratio
         const result = await transfer.import(received.path, { strategy, restoreArtifacts, dryRun, actor, signal })
         return json({ success: true, ...result })
       } finally {
+        // Outputs and archives came with it.
+        quota.recountLater()
         await received.discard()
       }
     },

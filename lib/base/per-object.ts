@@ -1,4 +1,4 @@
-/** `make`, called once for each object: what it returned is kept for as long as the object is. */
+/** Returns a function that calls `make` once for each object and keeps the result for as long as the object lives. */
 export function perObject<K extends object, V>(make: (key: K) => V): (key: K) => V {
   const made = new WeakMap<K, { value: V }>()
   return key => {

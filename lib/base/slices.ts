@@ -1,18 +1,18 @@
 import { performance } from 'node:perf_hooks'
 import { setImmediate as turn } from 'node:timers/promises'
 
-/** Shares the event loop between work that comes in many small pieces and everything else. */
+/** Shares the event loop between work in many small pieces, such as writes to followers, and everything else. */
 export interface Slices {
-  /** To be called, and awaited, before each piece: undefined means now; a promise resolves when it is this piece's turn. */
+  /** Call it before each piece. Undefined: run the piece at once, before any `await`. A promise: it resolves when the piece may run. */
   turn(): Promise<void> | undefined
 }
 
-/** A request waits this long for pieces of work that began before it; less costs more turns of the loop. */
+/** A request waits at most this long for the pieces that run before it. A shorter slice costs more turns of the loop. */
 const defaultSliceMs = 4
 
 /**
- * Pieces run for `sliceMs` in a row. Those after that wait, in order, until the event loop has handled what has arrived
- * meanwhile (test/bench/followers).
+ * Lets pieces run for `sliceMs` in a row. Later ones wait, in order, until the event loop has handled the events that
+ * have arrived (measured: test/bench/followers).
  */
 export function createSlices({ sliceMs = defaultSliceMs } = {}): Slices {
   let waiting: Array<() => void> = []

@@ -75,7 +75,7 @@ function createRun(
     if (!isReleasing) void release()
   }
 
-  /** Thousands may follow, and each has something to write: everybody else has a turn in between. */
+  /** Wakes the followers in slices: thousands may follow, and other requests need their turn in between. */
   async function release(): Promise<void> {
     isReleasing = true
     while (released !== wakes) {

@@ -6,9 +6,9 @@ export interface SharedReads {
   read(path: string, offset: number, end: number): Promise<StoredBlock | null>
 }
 
-/** So many reads at once leave threads for everybody else, first of all for commits. */
+/** Leaves threads of the pool to commits and to everything else. */
 const readsAbreast = 2
-/** Blocks kept: those who begin together do not read in lockstep. */
+/** Blocks kept in memory: followers that begin together do not read in lockstep. */
 const keptBlocks = 8
 
 export function createSharedReads(): SharedReads {
@@ -31,7 +31,7 @@ export function createSharedReads(): SharedReads {
   function keep(key: string, block: Promise<StoredBlock | null>): void {
     reads.set(key, block)
     const forget = (): void => void reads.delete(key)
-    // At the end of a file there is nothing yet: the next one who asks looks again.
+    // The end of a file moves: the next caller looks again.
     block.then(found => { if (found === null) forget() }, forget)
     const [oldest] = reads.keys()
     if (reads.size > keptBlocks && oldest !== undefined) reads.delete(oldest)

@@ -15,6 +15,7 @@ const smallRestBytes = 64 * 1024
 
 export interface SendOptions {
   linger: LingerLimits
+  /** Shared by all streams of the server. */
   slices: Slices
   /** The connection must not be used again. */
   isStopping: boolean

@@ -7,7 +7,7 @@ import type { Sink } from './route.js'
 export interface SinkOptions {
   response: ServerResponse
   signal: AbortSignal
-  /** Of all streams of a server together. */
+  /** Shared by all streams of the server. */
   slices: Slices
   writeHead(): void
 }

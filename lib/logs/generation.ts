@@ -21,7 +21,7 @@ export interface Generation {
   /** When it was read last, as files have their times. */
   readonly readAtMs: number
   /**
-   * Reads on; null: it is not what it was, and must be begun anew. Lines are whole; the last one may wait for its end.
+   * Reads on; null: the file was truncated, and must be read from its start. Lines are whole; the last one may wait for its end.
    * `share` lets those who are at the same place of the file share the read.
    */
   read(share?: Share): Promise<{ lines: string[]; isEnd: boolean } | null>

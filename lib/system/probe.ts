@@ -7,7 +7,7 @@ import type { Store } from '../store/database.js'
 
 export interface Probe {
   report(): Promise<HealthReport>
-  /** Whether the data directory takes a write: tried out, not guessed. */
+  /** Whether a small write into the data directory succeeds. */
   isWritable(): Promise<boolean>
 }
 
@@ -22,11 +22,11 @@ interface Needs {
   hasToken(): boolean
 }
 
-/** However often health is asked for, the disk has one small write a second. */
+/** There is at most one write in this time, however often health is requested. */
 const freshMs = 1000
-/** A result is used for so long while the next one is under way: who asks often waits for no disk. */
+/** A result of this age is still used while the next write is in progress, so frequent requests do not wait for the disk. */
 const usableMs = 3000
-/** A disk that takes longer is not well, and health must be answered. */
+/** A write that takes longer counts as failed, because health must be answered. */
 const limitMs = 3000
 /** A block of most file systems. */
 const probeBytes = 4096
@@ -67,7 +67,7 @@ export function createProbe({ store, clock, version, startedAtMs, directory, has
   }
 }
 
-/** A new file each time: writing over one that is there needs no space. */
+/** Creates a new file each time: overwriting an existing one needs no space. */
 async function tryWrite(path: string): Promise<boolean> {
   try {
     await rm(path, { force: true })
@@ -80,7 +80,7 @@ async function tryWrite(path: string): Promise<boolean> {
   }
 }
 
-/** The store is well again once a write succeeds; nobody else may write for hours. */
+/** The store recovers with the next write that succeeds, and nobody else may write for hours. */
 async function retryStore(store: Pick<Store, 'write'>): Promise<void> {
   await store.write(tx => void tx.run('UPDATE store SET writtenAt = writtenAt')).catch(() => {})
 }

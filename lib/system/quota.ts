@@ -1,11 +1,11 @@
 /*
  * Limits on what the data directory keeps: `max_home_size` for all of it, `maxDiskMb` for the archives and outputs of a
  * project, and a reserve that uploads leave free for commits, checkpoints and outputs, of the file system and of
- * `max_home_size`: 64 MB or a hundredth, whichever is less, and as much as svc.db takes, for a checkpoint writes it anew.
+ * `max_home_size`: 64 MB or a hundredth, whichever is less, plus the size of svc.db, because a checkpoint writes a copy of it.
  *
- * Nothing is counted on the disk for an upload: the files are counted when a limit is first asked for, and again after a
- * clean-up or whenever the storage is looked at; in between the sizes of archives and outputs that come and go are added
- * up. Uploads that are under way count with the length that they announce, so that many at once cannot pass a limit.
+ * An upload counts nothing on the disk. The files are counted when a limit is first needed, after a clean-up, and when the
+ * storage page is shown; in between, the sizes of archives and outputs are added and subtracted. Uploads in progress
+ * count with the length that they announce, so many at once cannot pass a limit.
  */
 import { Refusal } from '../base/refusal.js'
 import { formatBytes } from '../base/size.js'

@@ -1,9 +1,11 @@
 import { once } from 'node:events'
 import { mkdirSync, readdirSync } from 'node:fs'
+import { request } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
-import { createClient, eventsOf } from '../support/client.js'
+import { createClient, eventsOf, formOf } from '../support/client.js'
 import type { Client, FormFields } from '../support/client.js'
 import { createRandom } from '../support/random.js'
 import { startServer } from '../support/server.js'
@@ -76,10 +78,24 @@ t.test('a project has room of its own: refused at the head with its token, else 
   t.equal(statusOf(await push(shop.token, [['projectId', shop.id], ['file', file]])), 'success')
 })
 
+t.test('an upload that announces no length is refused when it has become too long, and nothing of it stays', async t => {
+  const stage = await startServer(t, { settings: { max_home_size: '6' } })
+  const shop = await stage.createProject('shop')
+  const { contentType, body } = formOf([['projectId', shop.id], ['file', await archive(6 * mb)]])
+  const asked = request(`${stage.url}/api/deploy/upload`, {
+    method: 'POST', headers: { authorization: `Bearer ${shop.token}`, 'content-type': contentType, 'transfer-encoding': 'chunked' }
+  })
+  asked.end(body)
+  const [reply] = (await once(asked, 'response')) as [IncomingMessage]
+  t.equal(reply.statusCode, 413)
+  t.match(JSON.parse(Buffer.concat(await reply.toArray()).toString()), { code: 'home_full' })
+  t.same(readdirSync(stage.home.tmp), [])
+})
+
 t.test('a package to import is an upload, too', async t => {
   const stage = await startServer(t, { settings: { max_home_size: '5' } })
   const form: FormFields = [['file', { filename: 'package.zip', bytes: Buffer.alloc(6 * mb) }]]
-  const { contentType, body } = (await import('../support/client.js')).formOf(form)
+  const { contentType, body } = formOf(form)
   const reply = await stage.client.send('POST', '/api/migration/import', { headers: { 'content-type': contentType }, body })
   t.match(reply, { status: 413, body: { code: 'home_full' } })
 })
