@@ -1,7 +1,10 @@
+import { perObject } from '../base/per-object.js'
 import type { Deployer } from '../deploy/deployer.js'
+import { linesOf } from '../deploy/stored-output.js'
+import type { StoredBlock } from '../deploy/stored-output.js'
 import { json } from '../http/route.js'
 import type { Reply } from '../http/route.js'
-import { eventStream } from '../http/sse.js'
+import { encodeEvents, eventStream } from '../http/sse.js'
 import type { DeploymentRow, DeploymentStatus } from '../model/deployment.js'
 import { queryChoice, queryLimit, queryOffset, queryText, switchText } from './fields.js'
 import type { Records } from './records.js'
@@ -81,14 +84,17 @@ export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
 
   function streamOf(deployId: string, from: number): Reply {
     return eventStream(async (events, signal) => {
-      for await (const { line, nextOffset } of deployer.follow(deployId, { from, signal })) {
-        await events.send({ event: 'log', id: nextOffset, data: { data: line.text, at: line.at } })
-      }
+      for await (const block of deployer.follow(deployId, { from, signal })) await events.send(eventsOf(block))
       const { status, duration } = records.row(deployId)
       await events.send({ event: 'status', data: { status, duration } })
     })
   }
 }
+
+/** Encoded once for all who follow. */
+const eventsOf = perObject((block: StoredBlock) => encodeEvents(
+  Array.from(linesOf(block), ({ line, nextOffset }) => ({ event: 'log', id: nextOffset, data: { data: line.text, at: line.at } }))
+))
 
 /** The project a list is limited to: the one asked for; for a project's token its own. */
 function visibleProject(request: ApiRequest): string | undefined {

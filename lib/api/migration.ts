@@ -2,6 +2,7 @@ import { Refusal, invalid } from '../base/refusal.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { json } from '../http/route.js'
 import { strategies } from '../model/transfer.js'
+import type { Quota } from '../system/quota.js'
 import type { Transfer } from '../transfer/transfer.js'
 import { queryChoice, queryText, switchText } from './fields.js'
 import type { Handler } from './route.js'
@@ -11,6 +12,7 @@ import { throughStream, writeTo } from './write-to.js'
 export interface MigrationNeeds {
   transfer: Transfer
   deployer: Pick<Deployer, 'receive'>
+  quota: Pick<Quota, 'claim' | 'recountLater'>
   /** For the name of the file. */
   clock: { now(): number }
 }
@@ -18,7 +20,7 @@ export interface MigrationNeeds {
 const maxRecent = 1_000_000
 
 /** Export, import (§2.14, decisions §7), and what verify looks at. */
-export function migrationHandlers({ transfer, deployer, clock }: MigrationNeeds) {
+export function migrationHandlers({ transfer, deployer, quota, clock }: MigrationNeeds) {
   return {
     export: async ({ query, actor }) => {
       const plan = await transfer.export({
@@ -59,15 +61,18 @@ export function migrationHandlers({ transfer, deployer, clock }: MigrationNeeds)
       const accessSettings = switchText(query.get('accessSettings'), 'accessSettings') ?? false
       const dryRun = switchText(query.get('dryRun'), 'dryRun') ?? false
       if (strategy === 'overwrite' && headers['x-confirm-overwrite'] !== 'yes') throw unconfirmed()
+      const claim = await quota.claim({ bytes: Number(headers['content-length'] ?? 0), projectId: null })
       const { received } = await readUploadForm(request, {
         // Packages are as large as all that was deployed: what max_upload_size allows of one says nothing of them.
-        receive: bytes => deployer.receive(bytes, { limitBytes: Number.MAX_SAFE_INTEGER, signal }),
+        receive: bytes => deployer.receive(bytes, { limitBytes: Number.MAX_SAFE_INTEGER, onLength: claim.grow, signal }),
         onField: () => {}
-      })
+      }).finally(claim.release)
       try {
         const result = await transfer.import(received.path, { strategy, accessSettings, restoreArtifacts, dryRun, actor, signal })
         return json({ success: true, ...result })
       } finally {
+        // Outputs and archives came with it.
+        quota.recountLater()
         await received.discard()
       }
     },

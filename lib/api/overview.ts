@@ -29,11 +29,11 @@ const shownDeployments = 8
 /** What the panel's first page shows: one request in the place of six. */
 export function overviewHandlers({ status, health, stats, deployments, projects }: OverviewNeeds) {
   return {
-    read: ({ query }) => {
+    read: async ({ query }) => {
       const last = deployments.list({ limit: shownDeployments })
       const overview: Overview = {
         status: status(),
-        health: health.report(),
+        health: await health.report(),
         runningCount: deployments.count({ status: 'running' }),
         queuedCount: deployments.count({ status: 'queued' }),
         deployments: last,

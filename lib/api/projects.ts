@@ -4,10 +4,12 @@ import type { Actor } from '../model/audit.js'
 import { bulkActions } from '../model/bulk.js'
 import type { BulkAction, BulkOutcome } from '../model/bulk.js'
 import { allowedEnvFault, maxAllowedEnv } from '../model/client-env.js'
+import { maxDiskMbLimit } from '../model/project.js'
 import type { Project, RecentScripts } from '../model/project.js'
 import type { NewProject, ProjectFields } from '../projects/projects.js'
 import {
   flag,
+  integer,
   line,
   list,
   maxNameLength,
@@ -50,6 +52,7 @@ const projectFields = {
   postDeployAsync: optional(flag),
   allowClientScripts: optional(nullable(flag)),
   allowedEnv: optional(list(variable, { max: maxAllowedEnv })),
+  maxDiskMb: optional(nullable(integer(1, maxDiskMbLimit))),
   pinned: optional(flag)
 }
 const newProjectFields = { ...projectFields, name, deployPath: line({ min: 1, max: maxPathLength }) }

@@ -1,5 +1,8 @@
+import { perObject } from '../base/per-object.js'
 import type { Deployer, Run } from '../deploy/deployer.js'
-import { ndjson } from '../http/ndjson.js'
+import { linesOf } from '../deploy/stored-output.js'
+import type { StoredBlock } from '../deploy/stored-output.js'
+import { encodeLines, ndjson } from '../http/ndjson.js'
 import type { Reply } from '../http/route.js'
 
 /**
@@ -10,12 +13,13 @@ export function runReply(run: Run, deployer: Pick<Deployer, 'follow'>, page: str
   const headers = { 'x-svc-deploy-id': run.deployId, ...(page !== null && { 'x-svc-deploy-url': page }) }
   return ndjson(
     async (write, signal) => {
-      for await (const { line } of deployer.follow(run.deployId, { signal })) {
-        await write({ event: 'log', data: line.text })
-      }
+      for await (const block of deployer.follow(run.deployId, { signal })) await write(logLinesOf(block))
       const { status, duration, id } = await run.finished
       await write({ event: 'status', status, duration, deployId: id })
     },
     { headers }
   )
 }
+
+const logLinesOf = perObject((block: StoredBlock) =>
+  encodeLines(Array.from(linesOf(block), ({ line }) => ({ event: 'log', data: line.text }))))

@@ -1,6 +1,7 @@
 import type { Caller } from '../auth/bearer.js'
 import { Refusal, invalid, notFound } from '../base/refusal.js'
-import type { DeployRequest, Deployer, Received } from '../deploy/deployer.js'
+import type { DeployRequest, Deployer, Received, Run } from '../deploy/deployer.js'
+import type { Claim, Quota } from '../system/quota.js'
 import { maxMessageLength } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
 import { line, maxScriptLength, multiline, switchText } from './fields.js'
@@ -17,27 +18,40 @@ export interface UploadNeeds {
   deployer: Pick<Deployer, 'receive' | 'deploy' | 'follow' | 'checkClientScripts'>
   findProject(id: string): Project | undefined
   settings: { number(key: 'max_upload_size'): number }
+  quota: Pick<Quota, 'claim'>
   /** Where people see a deployment; null: nobody has said. */
   pageOf(id: string): string | null
 }
 
 /** `POST /api/deploy/upload` (§4.6). The file streams to disk as it comes, whatever the order of the fields. */
-export function uploadHandlers({ deployer, findProject, settings, pageOf }: UploadNeeds) {
+export function uploadHandlers({ deployer, findProject, settings, quota, pageOf }: UploadNeeds) {
   const upload: Handler = async request => {
     const limitBytes = settings.number('max_upload_size') * bytesPerMegabyte
     checkContentLength(request, limitBytes)
+    const claim = await quota.claim({ bytes: contentLength(request), projectId: request.actor.projectId ?? null })
+    try {
+      const run = await begin(request, { limitBytes, claim })
+      return runReply(run, deployer, pageOf(run.deployId))
+    } finally {
+      claim.release()
+    }
+  }
+
+  async function begin(request: ApiRequest, { limitBytes, claim }: { limitBytes: number; claim: Claim }): Promise<Run> {
     const { received, fields } = await readUploadForm(request, {
-      receive: bytes => deployer.receive(bytes, { limitBytes, signal: request.signal }),
+      receive: bytes => deployer.receive(bytes, { limitBytes, onLength: claim.grow, signal: request.signal }),
       // Said before the file where it comes before the file: nobody uploads a gigabyte to be told of a typing error.
-      onField: (name, value) => checkField(name, value, request.actor, findProject)
+      onField(name, value) {
+        checkField(name, value, request.actor, findProject)
+        if (name === 'projectId') claim.of(value)
+      }
     })
     const deploy = await orDiscard(received, () => {
       const deployment = readRequest(fields, request.actor)
       deployer.checkClientScripts(deployment.projectId, deployment)
       return deployment
     })
-    const run = await deployer.deploy(received, deploy)
-    return runReply(run, deployer, pageOf(run.deployId))
+    return await deployer.deploy(received, deploy)
   }
   return { upload }
 }
@@ -51,8 +65,13 @@ async function orDiscard<T>(received: Received, work: () => T): Promise<T> {
   }
 }
 
-function checkContentLength({ headers }: ApiRequest, limitBytes: number): void {
-  if (Number(headers['content-length'] ?? 0) <= limitBytes + formOverheadBytes) return
+/** Of the whole form; 0: the client does not say. */
+function contentLength({ headers }: ApiRequest): number {
+  return Number(headers['content-length'] ?? 0)
+}
+
+function checkContentLength(request: ApiRequest, limitBytes: number): void {
+  if (contentLength(request) <= limitBytes + formOverheadBytes) return
   const sentence = `The upload was refused: it is larger than max_upload_size (${limitBytes / bytesPerMegabyte} MB)`
   throw new Refusal('too_large', 'too_large', sentence)
 }

@@ -41,6 +41,7 @@ export interface Admission {
 
 /** Per project, the running one included: each of them is an archive on the disk. */
 const maxQueued = 1000
+const bytesPerMegabyte = 1024 * 1024
 
 interface Draft {
   project: Project
@@ -55,7 +56,7 @@ interface Draft {
 
 /** How a deployment comes to be: its archive is kept, then its record, and it takes its place in the queue. */
 export function createAdmission(needs: AdmissionNeeds): Admission {
-  const { store, clock, ids, files, intake, live, queue, runner, settings } = needs
+  const { store, clock, ids, files, intake, live, queue, runner, settings, quota } = needs
   const now = (): string => new Date(clock.now()).toISOString()
 
   async function deploy(received: Received, request: DeployRequest): Promise<Run> {
@@ -109,7 +110,15 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
     try {
       await intake.keep(archivePath, id)
       draft = { ...draft, archive: { ...draft.archive, endedAt: now() } }
-      const output = await openOutput({ path: files.output(id), clock, onWritten: () => live.find(id)?.wake() })
+      const output = await openOutput({
+        path: files.output(id),
+        clock,
+        maxScriptBytes: settings.number('max_output_size') * bytesPerMegabyte,
+        onWritten(bytes) {
+          quota.changed(draft.project.id, bytes)
+          live.find(id)?.wake()
+        }
+      })
       for (const line of firstLines(id, draft)) output.say(line)
       await output.flush()
       const planned = await store.write(tx => {
@@ -121,6 +130,8 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
         const run = live.begin({ deployId: id, projectId: row.projectId, output })
         return { row, live: run, offered, env, discardUpload }
       })
+      // A rollback's archive is another name of one that has been counted.
+      if (draft.rollbackOf === null) quota.changed(draft.project.id, draft.archive.bytes ?? 0)
       audit(planned.row, draft.actor)
       return enqueue(planned)
     } catch (error) {

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { notFound, Refusal } from '../base/refusal.js'
 import type { Actor } from '../model/audit.js'
-import type { DeploymentRow, FinalStatus, OutputLine } from '../model/deployment.js'
+import type { DeploymentRow, FinalStatus } from '../model/deployment.js'
 import type { Changes, ManifestFile } from '../model/manifest.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
@@ -25,7 +25,7 @@ import { createRunner } from './run.js'
 import { refuseClientScripts } from './scripts.js'
 import { findStaleFiles } from './stale-files.js'
 import { readTail, readText, readWindow } from './stored-output.js'
-import type { OutputWindow, WantedWindow } from './stored-output.js'
+import type { OutputWindow, StoredBlock, WantedWindow } from './stored-output.js'
 
 /** An upload that arrived whole and waits in `tmp/`. Whoever gives it to `deploy` has given it away. */
 export interface Received {
@@ -44,6 +44,13 @@ export interface Received {
 export interface ClientScripts {
   preDeploy?: string | undefined
   postDeploy?: string | undefined
+}
+
+export interface ReceiveOptions {
+  limitBytes: number
+  /** Is told how many bytes have come; what it throws refuses the upload. */
+  onLength?: (bytes: number) => void
+  signal: AbortSignal
 }
 
 export interface DeployRequest extends ClientScripts {
@@ -67,19 +74,13 @@ export interface Run {
   finished: Promise<DeploymentRow>
 }
 
-/** One line of the output, and the byte offset in the stored output after it: where to resume. */
-export interface FollowedLine {
-  line: OutputLine
-  nextOffset: number
-}
-
 /** What the rest of the program may ask of deployments. `lib/README.md` walks through one. */
 export interface Deployer {
   /**
    * Uploaded bytes → `tmp/`, with their SHA-256. Drops the file when the stream fails or `signal` aborts (its reason
    * is thrown). Refuses: `too_large`, `empty_upload`, `disk_full`, `shutting_down`.
    */
-  receive(bytes: Readable, options: { limitBytes: number; signal: AbortSignal }): Promise<Received>
+  receive(bytes: Readable, options: ReceiveOptions): Promise<Received>
   /** Refuses (403 `client_scripts_off`) scripts that the project, or the setting, does not let clients send. */
   checkClientScripts(projectId: string, scripts: ClientScripts): void
   /**
@@ -94,10 +95,11 @@ export interface Deployer {
   /** The manual correction of a finished one. Audited here. Queued or running: 409. */
   mark(deployId: string, status: FinalStatus, actor: Actor): Promise<DeploymentRow>
   /**
-   * The lines from a byte offset of the stored output on, then live ones, until the deployment is final. An offset
-   * that is no line's end replays from the start. A slow reader costs no memory. Aborted: throws the signal's reason.
+   * The lines from a byte offset of the stored output on, then live ones, until the deployment is final, in blocks; those
+   * who follow at the end are given the same block objects. An offset that is no line's end replays from the start. A slow
+   * reader costs no memory. Aborted: throws the signal's reason.
    */
-  follow(deployId: string, options: { from?: number; signal: AbortSignal }): AsyncIterable<FollowedLine>
+  follow(deployId: string, options: { from?: number; signal: AbortSignal }): AsyncIterable<StoredBlock>
   /** The end of the output, at most `maxBytes` (default 1 MiB); `truncated` where its head was cut. */
   readOutput(
     deployId: string,
@@ -139,13 +141,13 @@ const tailGraceMs = 5_000
 
 /** Joins the room. */
 export function createDeployer(needs: DeployNeeds): Deployer {
-  const { store, settings } = needs
+  const { store, settings, quota } = needs
   const files = createFiles(needs.home)
   const live = createLive()
   const queue = createQueue<Waiting>()
   const intake = createIntake({ ...needs, files })
   const prune = (projectId: string, keep = settings.number('keep_archives')): Promise<string[]> =>
-    pruneArchives({ store, files }, projectId, keep)
+    pruneArchives({ store, files, quota }, projectId, keep)
   const executors = createExecutors()
   const runner = createRunner({ ...needs, files, executors, prune })
   const admission = createAdmission({ ...needs, files, intake, live, queue, runner, refuseWhenStopping })
@@ -214,6 +216,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     hasRunning: projectId => live.hasRunning(projectId),
     async removeFilesOf(deployIds) {
       for (const deployId of deployIds) await files.remove(deployId)
+      quota.recountLater()
     },
     async manifest(deployId) {
       const list: ManifestFile[] = []

@@ -7,12 +7,12 @@ import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import { Refusal } from '../base/refusal.js'
 import { formatBytes } from '../base/size.js'
-import type { Received } from './deployer.js'
+import type { Received, ReceiveOptions } from './deployer.js'
 import { refuseFullDisk } from './failure.js'
 import { makeDirectories, syncPath, type DeployFiles, type DeployHome } from './files.js'
 
 export interface Intake {
-  receive(bytes: Readable, options: { limitBytes: number; signal: AbortSignal }): Promise<Received>
+  receive(bytes: Readable, options: ReceiveOptions): Promise<Received>
   /** Keeps the file at `path` as the archive of `deployId`: once this resolves, a power cut does not lose it. */
   keep(path: string, deployId: string): Promise<void>
 }
@@ -27,14 +27,15 @@ export function createIntake(needs: { home: DeployHome; files: DeployFiles; ids:
   const now = (): string => new Date(clock.now()).toISOString()
 
   return {
-    async receive(bytes, { limitBytes, signal }) {
+    async receive(bytes, options) {
+      const { signal } = options
       const startedAt = now()
       const path = files.upload(ids.token())
       const discard = (): Promise<void> => rm(path, { force: true })
       try {
         signal.throwIfAborted()
         await makeDirectories(home)
-        const { length, hash } = await store(bytes, { path, limitBytes, signal })
+        const { length, hash } = await store(bytes, path, options)
         return { path, bytes: length, sha256: hash.digest('hex'), startedAt, endedAt: now(), discard }
       } catch (error) {
         bytes.destroy()
@@ -53,8 +54,7 @@ export function createIntake(needs: { home: DeployHome; files: DeployFiles; ids:
 }
 
 async function store(
-  bytes: Readable,
-  { path, limitBytes, signal }: { path: string; limitBytes: number; signal: AbortSignal }
+  bytes: Readable, path: string, { limitBytes, onLength, signal }: ReceiveOptions
 ): Promise<{ length: number; hash: Hash }> {
   const hash = createHash('sha256')
   let length = 0
@@ -64,6 +64,7 @@ async function store(
       for await (const chunk of chunks) {
         length += chunk.length
         if (length > limitBytes) throw tooLarge(limitBytes)
+        onLength?.(length)
         hash.update(chunk)
         yield chunk
       }

@@ -1,7 +1,9 @@
+import { createSlices, type Slices } from '../base/slices.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { StopRequest } from './failure.js'
 import type { Output } from './output.js'
-import { linesOf, readBlocks, type StoredLine } from './stored-output.js'
+import { createSharedReads, type SharedReads } from './shared-reads.js'
+import { checkedOffset, type StoredBlock } from './stored-output.js'
 
 /** A deployment that is queued or running, or whose script in the background still prints. */
 export interface LiveRun {
@@ -25,6 +27,8 @@ export interface LiveRun {
 }
 
 export interface Live {
+  /** Of the files of outputs, live or not. */
+  readonly reads: SharedReads
   begin(facts: Pick<LiveRun, 'deployId' | 'projectId' | 'output'>): LiveRun
   all(): LiveRun[]
   find(deployId: string): LiveRun | undefined
@@ -35,9 +39,11 @@ export interface Live {
 
 export function createLive(): Live {
   const runs = new Map<string, LiveRun>()
+  const slices = createSlices()
   return {
+    reads: createSharedReads(),
     begin(facts) {
-      const run = createRun(facts)
+      const run = createRun(facts, slices)
       runs.set(run.deployId, run)
       return run
     },
@@ -52,9 +58,13 @@ export function createLive(): Live {
   }
 }
 
-function createRun({ deployId, projectId, output }: Pick<LiveRun, 'deployId' | 'projectId' | 'output'>): LiveRun {
+function createRun(
+  { deployId, projectId, output }: Pick<LiveRun, 'deployId' | 'projectId' | 'output'>, slices: Slices
+): LiveRun {
   const stopping = new AbortController()
   const waiting = new Set<() => void>()
+  let isReleasing = false
+  let released = 0
   let wakes = 0
   let isOver = false
   let resolveFinished: (row: DeploymentRow) => void
@@ -62,8 +72,22 @@ function createRun({ deployId, projectId, output }: Pick<LiveRun, 'deployId' | '
 
   function wake(): void {
     wakes++
-    for (const resolve of waiting) resolve()
-    waiting.clear()
+    if (!isReleasing) void release()
+  }
+
+  /** Wakes the followers in slices: thousands may follow, and other requests need their turn in between. */
+  async function release(): Promise<void> {
+    isReleasing = true
+    while (released !== wakes) {
+      released = wakes
+      const batch = [...waiting]
+      waiting.clear()
+      for (const resume of batch) {
+        await slices.turn()
+        resume()
+      }
+    }
+    isReleasing = false
   }
 
   return {
@@ -103,28 +127,35 @@ function createRun({ deployId, projectId, output }: Pick<LiveRun, 'deployId' | '
 }
 
 /**
- * The stored lines from an offset on, then, while the deployment goes on, those that come. Whoever follows reads the
- * file: the live part only wakes it, so a slow follower holds nothing. What a script in the background prints after the
- * end is in the file for the next reader.
+ * The stored lines from an offset on, in blocks, then, while the deployment goes on, those that come. At the end all who
+ * follow are given the same blocks, from memory; one that is behind reads the file from where it is, so a slow follower
+ * holds nothing. What a script in the background prints after the end is in the file for the next reader.
  */
 export async function* followOutput(
   live: Live,
   { deployId, path, from, signal }: { deployId: string; path: string; from: number; signal: AbortSignal }
-): AsyncGenerator<StoredLine> {
-  let offset = from
+): AsyncGenerator<StoredBlock> {
+  let offset = await checkedOffset(path, from)
   for (;;) {
     const run = live.find(deployId)
     const isLast = run === undefined || run.isOver
     const wakes = run?.wakes ?? 0
-    signal.throwIfAborted()
-    for await (const block of readBlocks(path, offset)) {
-      for (const line of linesOf(block)) {
-        signal.throwIfAborted()
-        yield line
-        offset = line.nextOffset
-      }
+    for (;;) {
+      signal.throwIfAborted()
+      const block = await nextBlock(live, { output: run?.output, path, offset })
+      if (block === null) break
+      yield block
+      offset += block.bytes.length
     }
     if (isLast) return
     await run.woken(wakes, signal)
   }
+}
+
+async function nextBlock(
+  { reads }: Live, { output, path, offset }: { output: Output | undefined; path: string; offset: number }
+): Promise<StoredBlock | null> {
+  const end = output?.recent.end ?? Infinity
+  if (offset >= end) return null
+  return output?.recent.at(offset) ?? reads.read(path, offset, end)
 }

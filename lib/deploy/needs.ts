@@ -8,7 +8,7 @@ import type { DeployHome } from './files.js'
 
 /** The settings that deployments depend on; read anew each time. */
 export interface DeploySettings {
-  number(key: 'keep_archives' | 'script_timeout' | 'max_extracted_size'): number
+  number(key: 'keep_archives' | 'script_timeout' | 'max_extracted_size' | 'max_output_size'): number
   flag(key: 'allow_client_scripts'): boolean
 }
 
@@ -19,6 +19,14 @@ export interface Notice {
   deployment: DeploymentRow
   project: Project
   errorMessage: string | null
+}
+
+/** Keeps count of archives and outputs. */
+export interface KeptBytes {
+  /** So many bytes of a project have come, or, if negative, gone. */
+  changed(projectId: string, bytes: number): void
+  /** Files have gone that were not counted one by one. */
+  recountLater(): void
 }
 
 /** What deployments need of other rooms. */
@@ -32,6 +40,8 @@ export interface DeployNeeds {
   settings: DeploySettings
   /** The server's environment: scripts inherit it, without its secrets. */
   environment: Readonly<Record<string, string | undefined>>
+  /** Is told what is kept, so that nobody need count it on the disk for each upload. */
+  quota: KeptBytes
   audit(event: AuditEvent): void
   /** Never blocks a deployment. */
   notify(notice: Notice): void

@@ -4,10 +4,13 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { Clock } from '../base/clock.js'
 import { oneLine } from '../base/one-line.js'
 import { formatBytes } from '../base/size.js'
-import { storedLine } from './stored-output.js'
+import { createRecentOutput, type RecentOutput } from './recent-output.js'
+import { storedBytes, storedLine } from './stored-output.js'
 
 /** The output of one deployment while it is written. The format is told in stored-output.ts. */
 export interface Output {
+  /** What was written last. */
+  readonly recent: Pick<RecentOutput, 'end' | 'at'>
   /** A sentence of ours: one line, whatever names are in it. Never fails: what cannot be written shows in `flush`. */
   say(text: string): void
   /**
@@ -22,14 +25,14 @@ export interface Output {
 export interface OutputOptions {
   path: string
   clock: Clock
-  /** Called after each write: followers may read on. */
-  onWritten?: () => void
-  /** Of lines that scripts print; those beyond are not kept, and one line says so. */
+  /** Called after each write, with its bytes: followers may read on. */
+  onWritten?: (bytes: number) => void
+  /** Of lines that scripts print, as they are stored; those beyond are not kept, and one line says so. */
   maxScriptBytes?: number
 }
 
-/** A script that prints in circles must not fill the disk. */
-export const defaultMaxScriptBytes = 1024 * 1024 * 1024
+/** Where no setting says otherwise. */
+const defaultMaxScriptBytes = 1024 * 1024 * 1024
 /** Waiting to be written, in characters: past this a script has to wait. */
 const maxPendingLength = 1024 * 1024
 /** After a write, lines are gathered so long, */
@@ -40,15 +43,15 @@ const writeAtOnceLength = 64 * 1024
 /** Opens the output, new or to be continued: a line that a crash tore is cut off. */
 export async function openOutput(options: OutputOptions): Promise<Output> {
   const { path, clock, onWritten = () => {}, maxScriptBytes = defaultMaxScriptBytes } = options
-  let storedBytes = await cutTornLine(path)
+  const recent = createRecentOutput(await cutTornLine(path))
   let pending: string[] = []
   let pendingLength = 0
-  let scriptLength = 0
+  let scriptBytes = 0
   let writing: Promise<void> | null = null
   let fault: Error | null = null
   let flushes = 0
   let stopPause: (() => void) | null = null
-  const tooMuch = `→ more than ${formatBytes(maxScriptBytes)} of output: the rest is not kept`
+  const tooMuch = `→ more than ${formatBytes(maxScriptBytes)} of output: the rest is not kept (setting max_output_size)`
   const timeOf = createTimeText()
 
   function add(text: string): void {
@@ -65,8 +68,9 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
       pending = []
       pendingLength = 0
       try {
-        storedBytes += await append(path, bytes, storedBytes)
-        onWritten()
+        await append(path, bytes, recent.end)
+        recent.add(bytes)
+        onWritten(bytes.length)
       } catch (error) {
         fault ??= error as Error
       }
@@ -88,14 +92,15 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
   }
 
   return {
+    recent,
     say(text) {
       add(oneLine(text))
     },
     line(text) {
       if (fault !== null) throw fault
-      if (scriptLength > maxScriptBytes) return
-      scriptLength += text.length
-      add(scriptLength > maxScriptBytes ? tooMuch : text)
+      if (scriptBytes > maxScriptBytes) return
+      scriptBytes += storedBytes(text)
+      add(scriptBytes > maxScriptBytes ? tooMuch : text)
       if (pendingLength > writeAtOnceLength) stopPause?.()
       return pendingLength > maxPendingLength && writing !== null ? writing : undefined
     },
@@ -110,11 +115,10 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
 }
 
 /** Appends all or nothing, to a file that must still be there: one that was removed stays removed. */
-async function append(path: string, bytes: Buffer, storedBytes: number): Promise<number> {
+async function append(path: string, bytes: Buffer, storedBytes: number): Promise<void> {
   const handle = await open(path, constants.O_WRONLY | constants.O_APPEND)
   try {
     await handle.appendFile(bytes)
-    return bytes.length
   } catch (error) {
     await handle.truncate(storedBytes).catch(() => {})
     throw error

@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises'
+import { rm, stat } from 'node:fs/promises'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { Reader } from '../store/database.js'
 import { archivedDeployments, lastArrivedSuccess, updateDeployment } from '../store/tables/deployments.js'
@@ -35,7 +35,7 @@ export function prunableArchives(db: Reader, projectId: string, keep: number): s
 
 /** Removes the archives of a project that may go; records say so before the files are gone. Their ids. */
 export async function pruneArchives(
-  { store, files }: Pick<DeployNeeds, 'store'> & { files: DeployFiles },
+  { store, files, quota }: Pick<DeployNeeds, 'store' | 'quota'> & { files: DeployFiles },
   projectId: string,
   keep: number
 ): Promise<string[]> {
@@ -45,6 +45,13 @@ export async function pruneArchives(
     for (const id of chosen) updateDeployment(tx, id, { hasArtifact: false })
     return chosen
   })
-  await Promise.all(ids.map(id => rm(files.archive(id), { force: true })))
+  for (const id of ids) quota.changed(projectId, -(await removeArchive(files.archive(id))))
   return ids
+}
+
+/** The bytes that it has freed: none while the archive has another name, that of a rollback. */
+async function removeArchive(path: string): Promise<number> {
+  const stats = await stat(path).catch(() => null)
+  await rm(path, { force: true })
+  return stats?.nlink === 1 ? stats.size : 0
 }

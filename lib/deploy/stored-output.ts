@@ -31,28 +31,63 @@ export function storedLine(at: string, text: string): string {
   return `${at} ${text}\n`
 }
 
-/**
- * The lines from `from` on that are there now, in blocks of whole lines. An offset that is no line's end (a client may
- * send anything) reads from the start. No file: nothing.
- */
-export async function* readBlocks(path: string, from = 0): AsyncGenerator<StoredBlock> {
+/** Bytes of such a line: an empty one takes room, too. */
+export function storedBytes(text: string): number {
+  return prefixLength + Buffer.byteLength(text) + 1
+}
+
+/** The lines that are there now, in blocks of whole lines. No file: nothing. */
+export async function* readBlocks(path: string): AsyncGenerator<StoredBlock> {
   const handle = await openIfThere(path)
   if (handle === null) return
   try {
-    let offset = (await isLineEnd(handle, from)) ? from : 0
-    let held: Buffer = Buffer.alloc(0)
-    for (;;) {
-      const block = await readAt(handle, offset + held.length, blockBytes)
-      if (block.length === 0) return
-      const bytes = held.length === 0 ? block : Buffer.concat([held, block])
-      const end = bytes.lastIndexOf(newline) + 1
-      held = bytes.subarray(end)
-      if (end > 0) yield { bytes: bytes.subarray(0, end), offset }
-      offset += end
+    let block = await blockAt(handle, 0, Infinity)
+    while (block !== null) {
+      yield block
+      block = await blockAt(handle, block.offset + block.bytes.length, Infinity)
     }
   } finally {
     await handle.close()
   }
+}
+
+/** The next lines from a line's start on, none beyond `end`; null: there are none, or no file. */
+export async function readBlock(path: string, offset: number, end: number): Promise<StoredBlock | null> {
+  const handle = await openIfThere(path)
+  if (handle === null) return null
+  try {
+    return await blockAt(handle, offset, end)
+  } finally {
+    await handle.close()
+  }
+}
+
+/** `offset`, if a line begins there; else 0: a client may send anything. */
+export async function checkedOffset(path: string, offset: number): Promise<number> {
+  if (!Number.isSafeInteger(offset) || offset <= 0) return 0
+  const handle = await openIfThere(path)
+  if (handle === null) return 0
+  try {
+    return (await readAt(handle, offset - 1, 1))[0] === newline ? offset : 0
+  } finally {
+    await handle.close()
+  }
+}
+
+async function blockAt(handle: FileHandle, offset: number, end: number): Promise<StoredBlock | null> {
+  let bytes: Buffer = Buffer.alloc(0)
+  for (;;) {
+    const at = offset + bytes.length
+    const more = await readAt(handle, at, Math.min(blockBytes, end - at))
+    if (more.length === 0) return null
+    const lineEnd = more.lastIndexOf(newline) + 1
+    if (lineEnd > 0) return { bytes: joined(bytes, more.subarray(0, lineEnd)), offset }
+    bytes = joined(bytes, more)
+  }
+}
+
+function joined(one: Buffer, other: Buffer): Buffer {
+  return one.length === 0 ? other : Buffer.concat([one, other])
 }
 
 /** The lines of a block that begins at `offset`. */
@@ -197,12 +232,6 @@ function withoutTimes(bytes: Buffer): Buffer {
     start = end
   }
   return bare.subarray(0, length)
-}
-
-async function isLineEnd(handle: FileHandle, offset: number): Promise<boolean> {
-  if (!Number.isSafeInteger(offset) || offset <= 0) return false
-  const before = await readAt(handle, offset - 1, 1)
-  return before[0] === newline
 }
 
 async function readAt(handle: FileHandle, position: number, length: number): Promise<Buffer> {

@@ -1,8 +1,13 @@
 import type { Reply } from './route.js'
 import { streamHeaders } from './reply.js'
 
+/** JSON values as the lines of such a reply: the same bytes may be written to many. */
+export function encodeLines(values: readonly unknown[]): Buffer {
+  return Buffer.from(values.map(lineOf).join(''))
+}
+
 /**
- * A reply of one JSON value a line (§6.2). `run` awaits each `write`, which holds it back while the client is slow and
+ * A reply of one JSON value a line (§6.2); bytes are lines that `encodeLines` made. `run` awaits each `write`, which holds it back while the client is slow and
  * rejects once it is gone; the signal is aborted then, too.
  */
 export function ndjson(
@@ -13,6 +18,10 @@ export function ndjson(
     kind: 'stream',
     status,
     headers: { ...streamHeaders, 'content-type': 'application/x-ndjson', ...headers },
-    run: sink => run(value => sink.write(`${JSON.stringify(value)}\n`), sink.signal)
+    run: sink => run(value => sink.write(value instanceof Uint8Array ? value : lineOf(value)), sink.signal)
   }
+}
+
+function lineOf(value: unknown): string {
+  return `${JSON.stringify(value)}\n`
 }

@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import { Refusal } from '../base/refusal.js'
+import type { Slices } from '../base/slices.js'
 import { stopping } from './connections.js'
 import type { Exchange } from './exchange.js'
 import { dropRest } from './linger.js'
@@ -14,6 +15,8 @@ const smallRestBytes = 64 * 1024
 
 export interface SendOptions {
   linger: LingerLimits
+  /** Shared by all streams of the server. */
+  slices: Slices
   /** The connection must not be used again. */
   isStopping: boolean
   /** Tells the log about a bug; gives what the client is told. */
@@ -111,7 +114,7 @@ async function sendStream(
   }
   if (exchange.method !== 'HEAD') {
     const { signal } = exchange
-    await runStream(exchange, () => reply.run(createSink({ response, signal, writeHead })))
+    await runStream(exchange, () => reply.run(createSink({ response, signal, slices: options.slices, writeHead })))
   }
   if (!response.headersSent) writeHead()
   exchange.releaseBody()

@@ -5,6 +5,7 @@ import type { Server as SecureServer } from 'node:https'
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import { Refusal } from '../base/refusal.js'
+import { createSlices } from '../base/slices.js'
 import { bunVersion } from '../base/runtime.js'
 import { belowBase } from './base-path.js'
 import { answerBrokenRequest } from './broken-request.js'
@@ -112,6 +113,7 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
   let completion = options.isPartial ? new Promise<void>(resolve => void (finish = resolve)) : null
   const clientOf = createPeers(options.trustedProxies)
   const connections = createConnections()
+  const slices = createSlices()
   const local = new WeakSet<Socket>()
   const adopted: NetServer[] = []
   let removeSocket: (() => Promise<void>) | undefined
@@ -170,7 +172,7 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
     let status = 0
     try {
       const reply = coming instanceof Promise ? await coming.catch((error: unknown) => refuse(exchange, error)) : coming
-      status = await send(exchange, reply, { ...limits, isStopping: connections.isStopping, fail })
+      status = await send(exchange, reply, { ...limits, slices, isStopping: connections.isStopping, fail })
     } catch (error) {
       fail(exchange, error)
       exchange.response.destroy()

@@ -1,11 +1,14 @@
 import type { ServerResponse } from 'node:http'
 import { Refusal } from '../base/refusal.js'
+import type { Slices } from '../base/slices.js'
 import type { Sink } from './route.js'
 
 /** What a stream is written to: one response, and the signal that says its client is gone. */
 export interface SinkOptions {
   response: ServerResponse
   signal: AbortSignal
+  /** Shared by all streams of the server. */
+  slices: Slices
   writeHead(): void
 }
 
@@ -15,7 +18,7 @@ export function clientGone(): Refusal {
 }
 
 /** A response as a `Sink`: the head goes with the first write, and a full buffer makes the writer wait. */
-export function createSink({ response, signal, writeHead }: SinkOptions): Sink {
+export function createSink({ response, signal, slices, writeHead }: SinkOptions): Sink {
   let draining: Promise<void> | undefined
 
   function drained(): Promise<void> {
@@ -37,6 +40,11 @@ export function createSink({ response, signal, writeHead }: SinkOptions): Sink {
     signal,
     async write(chunk) {
       if (signal.aborted) throw signal.reason
+      const turn = slices.turn()
+      if (turn !== undefined) {
+        await turn
+        if (signal.aborted) throw signal.reason
+      }
       if (!response.headersSent) writeHead()
       if (!response.write(chunk)) await drained()
     }

@@ -10,8 +10,8 @@ export interface ServerEvent {
 }
 
 export interface Events {
-  /** Resolves when more may be sent; rejects once the client is gone. */
-  send(event: ServerEvent): Promise<void>
+  /** Bytes are events that `encodeEvents` made. Resolves when more may be sent; rejects once the client is gone. */
+  send(event: ServerEvent | Uint8Array): Promise<void>
   comment(text: string): Promise<void>
 }
 
@@ -40,10 +40,10 @@ async function follow(
   sink: Sink, run: (events: Events, signal: AbortSignal) => Promise<void>, keepAliveMs: number
 ): Promise<void> {
   let waiting = 0
-  async function write(text: string): Promise<void> {
+  async function write(chunk: string | Uint8Array): Promise<void> {
     waiting++
     try {
-      await sink.write(text)
+      await sink.write(chunk)
     } finally {
       waiting--
     }
@@ -54,10 +54,18 @@ async function follow(
   }, keepAliveMs)
   try {
     await write(':open\n\n')
-    await run({ send: event => write(formatEvent(event)), comment: text => write(formatComment(text)) }, sink.signal)
+    await run({
+      send: event => write(event instanceof Uint8Array ? event : formatEvent(event)),
+      comment: text => write(formatComment(text))
+    }, sink.signal)
   } finally {
     clearInterval(keepAlive)
   }
+}
+
+/** Events as the bytes of such a stream: the same bytes may be sent to many. */
+export function encodeEvents(events: readonly ServerEvent[]): Buffer {
+  return Buffer.from(events.map(formatEvent).join(''))
 }
 
 const lineEnds = /\r\n|\r|\n/

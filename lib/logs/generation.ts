@@ -20,14 +20,20 @@ export interface Generation {
   readonly known: Buffer
   /** When it was read last, as files have their times. */
   readonly readAtMs: number
-  /** Reads on; null: it is not what it was, and must be begun anew. Lines are whole; the last one may wait for its end. */
-  read(): Promise<{ lines: string[]; isEnd: boolean } | null>
+  /**
+   * Reads on; null: the file was truncated, and must be read from its start. Lines are whole; the last one may wait for its end.
+   * `share` lets those who are at the same place of the file share the read.
+   */
+  read(share?: Share): Promise<{ lines: string[]; isEnd: boolean } | null>
   /** Reads on in `copy`, which was made of it before it was truncated; and lets go of what it had. */
   moveTo(copy: Contents): Promise<void>
   /** What waits for the end of its line. */
   rest(): string[]
   release(): Promise<void>
 }
+
+/** As `SharedLooks`, of one moment. */
+export type Share = (key: string, read: () => Promise<Buffer>) => Promise<Buffer>
 
 const blockBytes = 128 * 1024
 /** Read again to know the file by. */
@@ -84,11 +90,12 @@ export function createGeneration({ identity, contents, offset, mark }: Generatio
     get readAtMs() {
       return readAtMs
     },
-    async read() {
+    async read(share = (_, read) => read()) {
       if (contents.isCompressed) return { lines: [], isEnd: true }
       const nowMs = Date.now()
       const from = offset - known.length
-      const bytes = await readAt(contents.handle, from, known.length + blockBytes)
+      const wanted = known.length + blockBytes
+      const bytes = await share(`${identity} ${from} ${wanted}`, () => readAt(contents.handle, from, wanted))
       if (!bytes.subarray(0, known.length).equals(known)) return null
       readAtMs = nowMs
       const isEnd = bytes.length < known.length + blockBytes

@@ -14,9 +14,10 @@ import type { Clock } from '../base/clock.js'
 import { Refusal } from '../base/refusal.js'
 import { contentsOf, readAt } from './contents.js'
 import { findCopy } from './copied.js'
-import { createGeneration, type Generation } from './generation.js'
+import { createGeneration, type Generation, type Share } from './generation.js'
 import type { InflatedFiles } from './inflated.js'
 import { identityAt, type OpenedLog, type OpenLog } from './open.js'
+import type { SharedLooks } from './shared-looks.js'
 import { cutAfter, isBinary, linesOf, newline } from './text.js'
 import type { FileWatcher } from './watch.js'
 
@@ -31,6 +32,7 @@ export interface TailNeeds {
   openLog: OpenLog
   inflated: InflatedFiles
   watcher: FileWatcher
+  looks: SharedLooks
   clock: Clock
 }
 
@@ -64,7 +66,7 @@ export async function followLog(needs: TailNeeds, options: TailOptions, emit: Em
   try {
     for (;;) {
       const since = watch.wakes
-      await tail.step()
+      await tail.step(since)
       await watch.woken(since, { ...tail.patience(), signal: options.signal })
       await tail.awaitBatch()
     }
@@ -92,12 +94,16 @@ class Tail {
     this.#emit = emit
   }
 
-  /** Looks once at everything that may have changed. */
-  async step(): Promise<void> {
+  /** Looks once at everything that may have changed by the notice `notices`; all who follow it look together. */
+  async step(notices: number): Promise<void> {
+    const { looks } = this.#needs
+    const { filePath } = this.#options
     if (this.#leaving !== null) await this.#readLeaving()
     if (this.#current === null) return await this.#begin()
-    if (!(await this.#readOn(this.#current))) return await this.#beginAnew()
-    const found = await identityAt(this.#options.filePath)
+    // The one who reads for all may leave, and close the file: then each reads for itself.
+    const share: Share = (key, read) => looks(`${notices} ${key}`, read).catch(read)
+    if (!(await this.#readOn(this.#current, share))) return await this.#beginAnew()
+    const found = await looks(`${notices} ${filePath}`, () => identityAt(filePath))
     if (found === null) return await this.#noteMissing()
     this.#missingSinceMs = null
     this.#told = ''
@@ -184,9 +190,9 @@ class Tail {
   }
 
   /** False: it was truncated. */
-  async #readOn(generation: Generation): Promise<boolean> {
+  async #readOn(generation: Generation, share?: Share): Promise<boolean> {
     for (;;) {
-      const read = await generation.read()
+      const read = await generation.read(share)
       if (read === null) return false
       await this.#sendLines(read.lines, generation === this.#current ? placeOf(generation) : undefined)
       if (read.isEnd) return true

@@ -28,13 +28,13 @@ export function lineText(bytes: Buffer, from: number, to: number): string {
 
 /** A cut moved back to where a character starts; where that is not within reach (no UTF-8), the cut itself. */
 export function cutBefore(bytes: Buffer, cut: number): number {
-  for (let at = cut; at > 0 && cut - at <= maxContinuations; at--) if (startsCharacter(bytes[at])) return at
+  for (let at = cut; at >= 0 && cut - at <= maxContinuations; at--) if (startsCharacter(bytes[at])) return at
   return cut
 }
 
-/** A cut moved on to where a character starts; where that is not within reach, the cut itself. */
+/** A cut moved on to where a character starts, or to the end; where that is not within reach, the cut itself. */
 export function cutAfter(bytes: Buffer, cut: number): number {
-  for (let at = cut; at < bytes.length && at - cut <= maxContinuations; at++) if (startsCharacter(bytes[at])) return at
+  for (let at = cut; at <= bytes.length && at - cut <= maxContinuations; at++) if (startsCharacter(bytes[at])) return at
   return cut
 }
 

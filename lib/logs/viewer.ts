@@ -4,6 +4,7 @@ import { contentsComing, contentsOf, readAt, type Contents } from './contents.js
 import type { InflatedFiles } from './inflated.js'
 import type { OpenLog } from './open.js'
 import type { SearchEvent, SearchQuery, Searches } from './search.js'
+import { createSharedLooks } from './shared-looks.js'
 import { followLog, type TailEvent } from './tail.js'
 import type { FileWatcher } from './watch.js'
 import { readWindow, type Direction } from './window.js'
@@ -48,6 +49,7 @@ interface Needs {
 
 export function createLogViewer(needs: Needs): LogViewer {
   const { openLog, inflated, watcher, searches } = needs
+  const looks = createSharedLooks()
 
   return {
     async meta({ id, label, filePath, kind }, signal) {
@@ -76,7 +78,7 @@ export function createLogViewer(needs: Needs): LogViewer {
       await handle.close()
     },
 
-    follow: ({ filePath }, options, emit) => followLog(needs, { filePath, ...options }, emit),
+    follow: ({ filePath }, options, emit) => followLog({ ...needs, looks }, { filePath, ...options }, emit),
 
     async search({ filePath }, query, emit) {
       const contents = await contentsComing(await openLog(filePath), inflated)

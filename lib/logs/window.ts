@@ -7,8 +7,8 @@
  *
  * So whoever goes on at the `endOffset` of one window (or, backwards, at its `startOffset`) misses no byte and sees none
  * twice. A line that is longer than the window is handed out in pieces, each a window of its own, cut where a character
- * starts; a window that is asked for in the middle of such a line begins (or ends) right there. A line that stands
- * beside others is never cut: the window ends before it. The end of the file counts as the end of a line.
+ * starts; a window that is asked for in the middle of such a line begins (or ends) right there. A size below a character
+ * gives that character. A line that stands beside others is never cut: the window ends before it. The end of the file counts as the end of a line.
  *
  * Progress: an edge is moved over less than `sizeBytes - 3`, a piece is at least `sizeBytes - 3` long or the end of its
  * line. So the far edge always lies beyond `offset`.
@@ -64,7 +64,7 @@ interface Cut {
 
 async function readForward(handle: FileHandle, { offset, sizeBytes, fileSize }: Place): Promise<Cut> {
   if (offset === fileSize) return { start: fileSize, bytes: Buffer.alloc(0) }
-  const from = Math.max(0, offset - sizeBytes)
+  const from = Math.max(0, offset - sizeBytes - characterSlack)
   // More, for the line end of a line that just fits, and for a character that does not.
   const bytes = await readAt(handle, from, Math.min(fileSize, offset + sizeBytes + characterSlack + 1) - from)
   const at = Math.min(offset - from, bytes.length)
@@ -88,7 +88,8 @@ function endOfForward(bytes: Buffer, { start, limit, atEnd }: { start: number; l
 async function readBackward(handle: FileHandle, { offset, sizeBytes, fileSize }: Place): Promise<Cut> {
   // A few bytes more, which tell whether a line, or a character, begins right where the window does.
   const from = Math.max(0, offset - sizeBytes - characterSlack - 1)
-  const bytes = await readAt(handle, from, Math.min(fileSize, offset + sizeBytes) - from)
+  const to = Math.min(fileSize, offset + Math.max(sizeBytes, characterSlack + 1))
+  const bytes = await readAt(handle, from, to - from)
   const at = Math.min(offset - from, bytes.length)
   const end = endOfBackward(bytes, { at, sizeBytes, atEnd: from + bytes.length >= fileSize })
   const limit = Math.max(0, end - sizeBytes)
@@ -97,7 +98,7 @@ async function readBackward(handle: FileHandle, { offset, sizeBytes, fileSize }:
   const before = isLineStart ? limit - 1 : bytes.indexOf(newline, limit)
   const isWhole = before !== -1 && before < end - 1
   const cut = cutAfter(bytes, limit)
-  const start = isWhole ? before + 1 : cut < end ? cut : cutBefore(bytes, limit)
+  const start = isWhole ? before + 1 : cut < end ? cut : cutBefore(bytes, end - 1)
   return { start: from + start, bytes: bytes.subarray(start, end) }
 }
 
@@ -108,5 +109,7 @@ function endOfBackward(
   const found = bytes.indexOf(newline, at)
   const lineEnd = found === -1 ? bytes.length : found + 1
   const isReached = (found !== -1 || atEnd) && lineEnd - at < sizeBytes - characterSlack
-  return isReached ? lineEnd : cutBefore(bytes, at)
+  if (isReached) return lineEnd
+  const isWithin = cutBefore(bytes, at) < at
+  return isWithin ? cutAfter(bytes, at) : at
 }

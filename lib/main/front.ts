@@ -56,7 +56,7 @@ export interface Front {
 }
 
 /** Built before everything else: it is all that a server needs to listen. */
-export function createFront({ store, clock, ids, version, log }: World, admin: AdminToken): Front {
+export function createFront({ store, home, clock, ids, version, log }: World, admin: AdminToken): Front {
   const startedAtMs = elapsedOf(clock)
   const onError = (error: unknown): void => log('An audit entry could not be kept', error)
   const audit = createAudit({ store, clock, ids, onError, keepDays: () => settings.number('audit_days') })
@@ -73,6 +73,14 @@ export function createFront({ store, clock, ids, version, log }: World, admin: A
     allowList,
     limiter
   })
-  const probe = createProbe({ store, clock, version, startedAtMs })
+  const probe = createProbe({ store, clock, version, startedAtMs, directory: home.directory, hasToken: () => hasToken(admin) })
   return { admin, audit, failures, limiter, settings, tickets, allowList, bearer, probe, startedAtMs }
+}
+
+function hasToken(admin: AdminToken): boolean {
+  try {
+    return admin.current() !== ''
+  } catch {
+    return false
+  }
 }

@@ -37,6 +37,7 @@ import { createCpuMeter } from '../system/cpu.js'
 import { createHealth } from '../system/health.js'
 import { createPlaces } from '../system/places.js'
 import { createPm2 } from '../system/pm2.js'
+import { createQuota } from '../system/quota.js'
 import { createResources } from '../system/resources.js'
 import { createSearch } from '../system/search.js'
 import { settingRows } from '../system/settings.js'
@@ -65,8 +66,9 @@ const searchedForScripts = 200
 /** Builds every service behind the front; each gets what it needs of another as the small interface it declares. */
 export function createServices(world: World, front: Front): Services {
   const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, log } = world
-  const { admin, audit, limiter, settings, tickets, allowList, startedAtMs } = front
+  const { admin, audit, limiter, settings, tickets, allowList, probe, startedAtMs } = front
   const webhook = createWebhook({ settings, audit: audit.record, clock, ids, version, publicUrl, log })
+  const quota = createQuota({ store, home, settings })
   const deployer = createDeployer({
     store,
     home,
@@ -75,6 +77,7 @@ export function createServices(world: World, front: Front): Services {
     ids,
     settings,
     environment,
+    quota,
     audit: event => void audit.record(event),
     notify: webhook.notify,
     log
@@ -100,7 +103,7 @@ export function createServices(world: World, front: Front): Services {
   const status = () => readStatus(store, { version, uptimeMs: elapsedOf(clock) - startedAtMs })
   const stats = createStats({ store, clock })
   const records = createRecords({ findDeployment: id => findDeployment(store, id), deployer })
-  const health = createHealth({ store, clock, version, startedAtMs, home })
+  const health = createHealth({ store, clock, version, probe, home })
   const disk = async () => (await health.detail()).disk
   const terminals = createTerminals({
     isOffered: world.terminal,
@@ -112,7 +115,7 @@ export function createServices(world: World, front: Front): Services {
     ids
   })
   const pageOf = (id: string) => deploymentPage(publicUrl, id)
-  const storage = createStorage({ store, home, retention: deployer, disk, audit })
+  const storage = createStorage({ store, home, retention: deployer, quota, disk, audit })
 
   return {
     deployer,
@@ -132,7 +135,7 @@ export function createServices(world: World, front: Front): Services {
       categories: createLabels('category', { store, clock, ids, audit }),
       tags: createLabels('tag', { store, clock, ids, audit }),
       files: { projects, secrets: createSecrets(guarded) },
-      upload: { deployer, findProject: id => findProject(store, id), settings, pageOf },
+      upload: { deployer, findProject: id => findProject(store, id), settings, quota, pageOf },
       deployments: { deployer, records, pageOf },
       logs: { records, deployer, deployments },
       settings: { settings, webhook, status },
@@ -158,7 +161,7 @@ export function createServices(world: World, front: Front): Services {
 
       logSources: { sources: logSources, viewer: logViewer },
 
-      migration: { transfer, deployer, clock },
+      migration: { transfer, deployer, quota, clock },
       backup: { backups: createBackups({ store, home, clock, ids, version, audit }) },
 
       terminal: { terminals, projects, allowList }

@@ -15,7 +15,8 @@ export interface ServerStatus {
 
 /** What anybody may know (§2.10). */
 export interface HealthReport {
-  status: 'ok' | 'unhealthy'
+  /** `starting`: there is no admin token yet. */
+  status: 'ok' | 'starting' | 'unhealthy'
   /** Seconds. */
   uptime: number
   version: string

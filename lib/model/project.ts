@@ -35,6 +35,9 @@ export interface Project {
   updatedAt: string
 }
 
+/** A hundred terabytes. */
+export const maxDiskMbLimit = 100_000_000
+
 export const defaultEnv = 'production'
 
 /** The scripts of a project's last successful deployment that ran any, to fill the project's own in one click. */

@@ -7,7 +7,6 @@ import type { DiskFigures } from '../model/machine.js'
 import type { Store } from '../store/database.js'
 import { listDeployments } from '../store/tables/deployments.js'
 import { readDisk, unknownDisk } from './disk.js'
-import { createProbe } from './probe.js'
 import type { Probe } from './probe.js'
 import { successRate } from './status.js'
 
@@ -22,29 +21,28 @@ interface Needs {
   store: Store
   clock: Clock
   version: string
-  startedAtMs: number
+  probe: Probe
   home: { directory: string; tmp: string }
   /** Of the file system that holds the data directory. */
   diskOf?: (directory: string) => Promise<DiskFigures>
 }
 
-export function createHealth({ store, clock, version, startedAtMs, home, diskOf = toldDisk }: Needs): Health {
-  const { report } = createProbe({ store, clock, version, startedAtMs })
-
+export function createHealth({ store, clock, version, probe, home, diskOf = toldDisk }: Needs): Health {
   return {
-    report,
+    ...probe,
 
     async detail() {
-      const [disk, writable, tmpWritable] = await Promise.all([
+      const [disk, { uptime }, writable, tmpWritable] = await Promise.all([
         diskOf(home.directory),
-        isWritable(home.directory),
+        probe.report(),
+        probe.isWritable(),
         isWritable(home.tmp)
       ])
       const { rss, heapUsed } = process.memoryUsage()
       return {
         version,
         runtime: describeRuntime(),
-        uptimeSec: report().uptime,
+        uptimeSec: uptime,
         serverTime: new Date(clock.now()).toISOString(),
         db: measureStore(store),
         disk,

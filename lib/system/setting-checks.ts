@@ -57,6 +57,11 @@ export function whole(min: number, max: number): Check {
   }
 }
 
+/** As `whole` from 0; empty is 0. */
+export function wholeOrNone(max: number): Check {
+  return (value, key) => (value === '' ? '0' : whole(0, max)(value, key))
+}
+
 export const onOff: Check = (value, key) => {
   if (value === 'true' || value === '1') return 'true'
   if (value === 'false' || value === '0') return 'false'

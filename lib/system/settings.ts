@@ -16,7 +16,8 @@ import {
   onOff,
   unusable,
   webhookSecret,
-  whole
+  whole,
+  wholeOrNone
 } from './setting-checks.js'
 
 /** Of a key that is not known, in a sentence. */
@@ -35,6 +36,8 @@ export const settingRows = [
   row('default_deploy_path', 'text', '', absolutePath, 'Proposed as the deployPath of a new project.'),
   row('max_upload_size', 'number', '500', whole(1, 1_000_000), 'Largest archive that is taken.', 'MB'),
   row('max_extracted_size', 'number', '4096', whole(1, 1_000_000), 'Most that an archive may hold unpacked.', 'MB'),
+  row('max_home_size', 'number', '0', wholeOrNone(100_000_000), 'Maximum size of the data directory; 0 or empty: no limit.', 'MB'),
+  row('max_output_size', 'number', '1024', whole(1, 1_000_000), 'Maximum output that is kept of a deployment.', 'MB'),
   row('global_deploy_token', 'secret', '', deployToken, 'Accepted for uploads to any project; empty: none is.'),
   row('keep_archives', 'number', '10', whole(1, 10_000), 'Archives kept of successful deployments.', 'per project'),
   row('script_timeout', 'number', '1800', whole(1, 86_400), 'How long a script may run.', 'seconds'),

@@ -1,7 +1,6 @@
 import type { Stats } from 'node:fs'
-import { readdir, rm, stat } from 'node:fs/promises'
-import { basename, join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { rm } from 'node:fs/promises'
+import { basename } from 'node:path'
 import { countOf } from '../base/count.js'
 import { notFound } from '../base/refusal.js'
 import { formatBytes } from '../base/size.js'
@@ -9,6 +8,8 @@ import type { Actor, AuditEvent } from '../model/audit.js'
 import type { Cleaned, ProjectUsage, StorageUsage } from '../model/storage.js'
 import type { Store } from '../store/database.js'
 import { readProjects } from '../store/tables/projects.js'
+import { measureFiles, measureKept, nothingKept, statEach } from './kept-files.js'
+import type { KeptFiles } from './kept-files.js'
 import { measureTree } from './tree-size.js'
 
 export interface CleanRequest {
@@ -36,6 +37,8 @@ interface Needs {
     prune(projectId: string, keep?: number): Promise<string[]>
     staleFiles(): Promise<string[]>
   }
+  /** Is told what has been counted, and when to count again. */
+  quota: { counted(kept: KeptFiles): void; recountLater(): void }
   disk(): Promise<{ freeBytes: number | null; totalBytes: number | null; percentUsed: number | null }>
   audit: { record(event: AuditEvent): Promise<void> }
 }
@@ -43,29 +46,26 @@ interface Needs {
 /** Of one target, and of all targets together. */
 const maxTargetEntries = 20_000
 const maxTargetsMs = 2_000
-/** So many system calls at once leave threads for everybody else. */
-const statsAbreast = 2
-const ownersPerPage = 500
 
 export function createStorage(needs: Needs): Storage {
-  const { store, home, retention, disk, audit } = needs
+  const { store, home, retention, quota, disk, audit } = needs
   let measuring: Promise<StorageUsage> | undefined
 
   async function measure(): Promise<StorageUsage> {
     const projects = readProjects(store, ['id', 'deployPath'])
-    const [kept, tmp, database, figures] = await Promise.all([
-      ownersOf(store).then(owners => measureDeployments(home.deployments, owners)),
+    const [kept, tmp, figures] = await Promise.all([
+      measureKept(store, home),
       measureFiles(home.tmp, () => true),
-      measureFiles(home.directory, name => name.startsWith('svc.db')),
       disk()
     ])
+    quota.counted(kept)
     const deadlineMs = performance.now() + maxTargetsMs
     const usages: ProjectUsage[] = []
     for (const { id, deployPath } of projects) {
       const deployPathBytes = await measureTree(deployPath, { maxEntries: maxTargetEntries, deadlineMs })
       usages.push({ projectId: id, ...(kept.projects.get(id) ?? nothingKept), deployPathBytes })
     }
-    const totals = { archives: kept.archives, logs: kept.logs, tmp, database }
+    const totals = { archives: kept.archives, logs: kept.logs, tmp, database: kept.database }
     const bytes = Object.values(totals).reduce((sum, part) => sum + part, 0)
     return { home: { path: home.directory, bytes, ...figures }, totals, projects: usages }
   }
@@ -94,6 +94,7 @@ export function createStorage(needs: Needs): Storage {
     if (dryRun) return cleaned
     for (const { projectId, deployIds } of going) if (deployIds.length > 0) await retention.prune(projectId, keep)
     for (const path of stale) await rm(path, { force: true })
+    quota.recountLater()
     await audit.record({ action: 'storage.clean', actor, projectId: projectId ?? null, detail: sentenceOf(cleaned) })
     return cleaned
   }
@@ -106,73 +107,6 @@ export function createStorage(needs: Needs): Storage {
 }
 
 const archiveName = (deployId: string): string => `${deployId}.zip`
-
-type Kept = Omit<ProjectUsage, 'projectId' | 'deployPathBytes'>
-
-const nothingKept: Kept = { archiveCount: 0, archiveBytes: 0, logBytes: 0 }
-
-/** Which project a deployment belongs to; read in pages, so that nobody else has to wait. */
-async function ownersOf(store: Store): Promise<Map<string, string>> {
-  const owners = new Map<string, string>()
-  const sql = 'SELECT position, id, projectId FROM deployments WHERE position > ? ORDER BY position LIMIT ?'
-  let position = -1
-  for (;;) {
-    const rows = store.all<{ position: number; id: string; projectId: string }>(sql, position, ownersPerPage)
-    for (const { id, projectId } of rows) owners.set(id, projectId)
-    if (rows.length < ownersPerPage) return owners
-    position = rows.at(-1)?.position as number
-    await nextTurn()
-  }
-}
-
-/** Everything in `deployments/`: in all, and by the project that a file's deployment belongs to. */
-async function measureDeployments(
-  directory: string,
-  owners: ReadonlyMap<string, string>
-): Promise<{ archives: number; logs: number; projects: Map<string, Kept> }> {
-  const projects = new Map<string, Kept>()
-  const counted = new Set<string>()
-  const sums = { archives: 0, logs: 0 }
-  const countOnce = (key: string, { size, nlink }: Stats): number => {
-    if (nlink === 1) return size
-    return counted.has(key) ? 0 : (counted.add(key), size)
-  }
-  await statEach(directory, await readdir(directory).catch(() => []), (name, stats) => {
-    const isArchive = name.endsWith('.zip')
-    const file = `${stats.dev}:${stats.ino}`
-    sums[isArchive ? 'archives' : 'logs'] += countOnce(file, stats)
-    const projectId = owners.get(name.slice(0, name.indexOf('.')))
-    if (projectId === undefined) return
-    const kept = projects.get(projectId) ?? { ...nothingKept }
-    projects.set(projectId, kept)
-    if (isArchive) kept.archiveCount++
-    kept[isArchive ? 'archiveBytes' : 'logBytes'] += countOnce(`${projectId} ${file}`, stats)
-  })
-  return { ...sums, projects }
-}
-
-async function measureFiles(directory: string, isMeant: (name: string) => boolean): Promise<number> {
-  const names = (await readdir(directory).catch(() => [])).filter(isMeant)
-  let bytes = 0
-  await statEach(directory, names, (_, { size }) => void (bytes += size))
-  return bytes
-}
-
-/** Visits those that are files; what has just gone is left out. */
-async function statEach(
-  directory: string,
-  names: readonly string[],
-  visit: (name: string, stats: Stats) => void
-): Promise<void> {
-  const next = names.values()
-  const work = async (): Promise<void> => {
-    for (const name of next) {
-      const stats = await stat(join(directory, name)).catch(() => null)
-      if (stats?.isFile()) visit(name, stats)
-    }
-  }
-  await Promise.all(Array.from({ length: statsAbreast }, work))
-}
 
 /** A file's bytes come free when the last of its names goes. */
 function freedBy(going: readonly Stats[]): number {

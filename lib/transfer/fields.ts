@@ -11,7 +11,8 @@ export interface FieldReader {
   flag(field: string, fallback: boolean): boolean
   nullableFlag(field: string): boolean | null
   integer(field: string, fallback: number): number
-  nullableInteger(field: string): number | null
+  /** `min` and `max`: both included; default: any. */
+  nullableInteger(field: string, range?: { min: number; max: number }): number | null
   choice<T extends string>(field: string, values: readonly T[], fallback?: T): T
   /** An instant, as it is written. */
   time(field: string, fallback?: string): string
@@ -83,7 +84,12 @@ export function readerOf(record: unknown, place: string): FieldReader {
     flag,
     nullableFlag: field => (valueOf(field) == null ? null : flag(field, false)),
     integer,
-    nullableInteger: field => (valueOf(field) == null ? null : integer(field, 0)),
+    nullableInteger(field, { min, max } = { min: -Infinity, max: Infinity }) {
+      if (valueOf(field) == null) return null
+      const value = integer(field, 0)
+      if (value < min || value > max) throw wrong(at(field), `a whole number from ${min} to ${max} is needed`)
+      return value
+    },
     choice(field, values, fallback) {
       const value = valueOf(field) ?? fallback
       const known = values.find(one => one === value)

@@ -5,7 +5,7 @@ import { stepNames } from '../model/deployment.js'
 import type { DeploymentRow, DeploymentStep, RanScript } from '../model/deployment.js'
 import { labelColors } from '../model/label.js'
 import type { Label } from '../model/label.js'
-import { defaultEnv } from '../model/project.js'
+import { defaultEnv, maxDiskMbLimit } from '../model/project.js'
 import type { Project } from '../model/project.js'
 import { tokenFault } from '../model/token.js'
 import { idPattern, idWanted, readerOf } from './fields.js'
@@ -119,7 +119,7 @@ function readProject(record: FieldReader, now: string): Project {
     allowedEnv: allowedEnvOf(record),
     runAs: record.nullableText('runAs', { oneLine: 'refuse' }),
     umask: record.nullableText('umask', { oneLine: 'refuse' }),
-    maxDiskMb: record.nullableInteger('maxDiskMb'),
+    maxDiskMb: record.nullableInteger('maxDiskMb', { min: 1, max: maxDiskMbLimit }),
     env: record.text('env', label) || defaultEnv,
     categoryId: record.nullableText('categoryId'),
     pm2AppName: record.nullableText('pm2AppName', { oneLine: 'refuse' }) || null,

@@ -31,7 +31,8 @@ t.test('the same shape with 503 when it is not', async t => {
   const handlers = (isWell: boolean) =>
     healthHandlers({
       health: {
-        report: () => ({ status: 'ok', uptime: 1, version: 'dev' }),
+        report: async () => ({ status: 'ok', uptime: 1, version: 'dev' }),
+        isWritable: async () => true,
         detail: async () => ({ version: 'dev' }) as HealthDetail,
         isWell: () => isWell
       } satisfies Health

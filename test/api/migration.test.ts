@@ -132,7 +132,7 @@ async function furnish(stage: Stage) {
     description: 'Äpfel & Birnen', categoryId: category.id, tagIds: tags, pm2AppName: 'shop', postDeployScript: 'echo done; echo späth'
   })
   const blog = await stage.createProject('blog', { tagIds: [tags[0]] })
-  const idle = await stage.createProject('idle')
+  const idle = await stage.createProject('idle', { maxDiskMb: 300 })
   const log = join(stage.sites, '../app.log')
   writeFileSync(log, 'first line\nsecond line\n')
   await client.post(`/api/projects/${shop.id}/log-sources`, { items: [{ filePath: log, label: 'Access', kind: 'ansi' }] })
@@ -287,6 +287,7 @@ t.test('an import that cannot be', async t => {
     ['is no list', { 'projects.json': {} }, 400, { field: 'projects.json' }],
     ['has a project without a name', { 'projects.json': [project, { ...project, id: 'proj_b', name: undefined }] }, 400, { field: 'projects.json[1].name' }],
     ['has a field of a wrong type', { 'projects.json': [{ ...project, postDeployAsync: 'yes' }] }, 400, { field: 'projects.json[0].postDeployAsync' }],
+    ['has a limit below nothing', { 'projects.json': [{ ...project, maxDiskMb: -1 }] }, 400, { field: 'projects.json[0].maxDiskMb' }],
     ['has an id that is a path', { 'projects.json': [project], 'deployments.json': [{ ...deployment, id: '../../config' }] }, 400, { field: 'deployments.json[0].id' }],
     ['has an id twice', { 'projects.json': [project, project] }, 400, { field: 'projects.json[1].id' }],
     ['has a broken step', { 'projects.json': [project], 'deployments.json': [{ ...deployment, steps: [{ name: 'dance' }] }] }, 400, { field: 'deployments.json[0].steps[0].name' }],

@@ -6,11 +6,12 @@ import type { HealthReport } from '../../lib/model/health.js'
 t.test('§4.8: the word that a probe gets: 200, or the same shape with 503', async t => {
   const cases: Array<[HealthReport['status'], number]> = [
     ['ok', 200],
+    ['starting', 503],
     ['unhealthy', 503]
   ]
   for (const [status, expected] of cases) {
     const report: HealthReport = { status, uptime: 1, version: 'dev' }
-    const { method, path, auth, handle } = probeRow({ report: () => report })
+    const { method, path, auth, handle } = probeRow({ report: async () => report })
     t.same({ method, path, auth }, { method: 'GET', path: '/api/health', auth: 'public' })
     t.same(await handle({} as ApiRequest), { kind: 'json', status: expected, body: report })
   }

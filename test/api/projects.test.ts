@@ -101,6 +101,7 @@ t.test('projects', async t => {
       postDeployScript: 'echo post',
       postDeployAsync: true,
       allowClientScripts: false,
+      maxDiskMb: 500,
       pm2AppName: 'blog',
       deployPath: path('blog-2'),
       pinned: true
@@ -108,9 +109,12 @@ t.test('projects', async t => {
     const { status, body } = await client.put(address, changes)
     t.equal(status, 200)
     t.match(body, { success: true, project: { ...changes, description: 'first', token: project.token } })
-    const unbound = await client.put(address, { pm2AppName: '', allowClientScripts: null })
-    t.match(unbound.body.project, { pm2AppName: null, allowClientScripts: null, name: 'Blog' })
+    const unbound = await client.put(address, { pm2AppName: '', allowClientScripts: null, maxDiskMb: null })
+    t.match(unbound.body.project, { pm2AppName: null, maxDiskMb: null, allowClientScripts: null, name: 'Blog' })
     t.equal((await client.put(address, {})).status, 200)
+    for (const maxDiskMb of [0, -1, 1.5, '10', 1e12]) {
+      t.match(await client.put(address, { maxDiskMb }), { status: 400, body: { field: 'maxDiskMb' } }, String(maxDiskMb))
+    }
     t.equal((await client.put(address, { deployPath: path('shop') })).status, 409)
     t.equal((await client.put(address, { deployPath: path('blog-2') })).status, 200, 'its own path is not taken')
     t.equal((await client.put(address, { name: '' })).status, 400)

@@ -1,11 +1,14 @@
 import t from 'tap'
 import { runReply } from '../../lib/api/run-reply.js'
-import type { FollowedLine } from '../../lib/deploy/deployer.js'
+import { storedLine } from '../../lib/deploy/stored-output.js'
+import type { StoredBlock } from '../../lib/deploy/stored-output.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 
 t.test('lines as they come, then how it ended', async t => {
-  async function* follow(): AsyncIterable<FollowedLine> {
-    for (const text of ['one', 'two "quoted"']) yield { line: { at: '2030-01-01T00:00:00.000Z', text }, nextOffset: 0 }
+  async function* follow(): AsyncIterable<StoredBlock> {
+    for (const text of ['one', 'two "quoted"']) {
+      yield { bytes: Buffer.from(storedLine('2030-01-01T00:00:00.000Z', text)), offset: 0 }
+    }
   }
   const row = { id: 'dep_a', status: 'failed', duration: '1.00s' } as DeploymentRow
   const reply = runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, { follow }, 'https://deploy.example.org/deployments/dep_a')

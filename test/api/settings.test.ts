@@ -42,6 +42,13 @@ t.test('settings', async t => {
     t.match(await read(), kept)
   })
 
+  t.test('no limit of the data directory: 0, or empty', async t => {
+    await client.put('/api/settings', { max_home_size: '5000' })
+    t.match(await read(), { max_home_size: '5000' })
+    await client.put('/api/settings', { max_home_size: '' })
+    t.match(await read(), { max_home_size: '0' })
+  })
+
   t.test('one wrong value: a 400 that names it, and nothing is applied', async t => {
     const before = await read()
     const cases: Array<[Record<string, unknown>, string]> = [
@@ -55,6 +62,8 @@ t.test('settings', async t => {
       [{ trusted_proxies: '10.0.0.0/99' }, 'trusted_proxies'],
       [{ default_deploy_path: 'relative' }, 'default_deploy_path'],
       [{ keep_archives: null }, 'keep_archives'],
+      [{ max_home_size: '-1' }, 'max_home_size'],
+      [{ max_output_size: '0' }, 'max_output_size'],
       [{ webhook_secret: 'x'.repeat(20_000) }, 'webhook_secret']
     ]
     for (const [patch, field] of cases) {

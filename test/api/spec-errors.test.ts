@@ -10,6 +10,7 @@ import type { ApiNeeds } from '../../lib/api/routes.js'
 import type { Caller } from '../../lib/auth/bearer.js'
 import type { DiskFigures } from '../../lib/model/machine.js'
 import { createHealth } from '../../lib/system/health.js'
+import { createProbe, type Probe } from '../../lib/system/probe.js'
 import { findPm2 } from '../../lib/system/pm2-program.js'
 import { eventsOf, formOf } from '../support/client.js'
 import type { FormFields, SendOptions } from '../support/client.js'
@@ -303,11 +304,15 @@ async function startHealth(t: Test) {
   const { store, clock, directory } = await openStage(t)
   const world = { dbOk: true, percentUsed: 50 as number | null, home: directory }
   const disk = (): DiskFigures => ({ freeBytes: 1, totalBytes: 2, percentUsed: world.percentUsed })
+  const watched = { ...store, state: () => ({ ...store.state(), ok: world.dbOk }) }
+  const facts = { store: watched, clock, version: '1', startedAtMs: clock.now(), hasToken: () => true }
+  const [here, gone] = [directory, `${directory}/gone`].map(home => createProbe({ ...facts, directory: home })) as [Probe, Probe]
+  const probe = (): Probe => (world.home === directory ? here : gone)
   const health = createHealth({
-    store: { ...store, state: () => ({ ...store.state(), ok: world.dbOk }) },
+    store: watched,
     clock,
     version: '1',
-    startedAtMs: clock.now(),
+    probe: { report: () => probe().report(), isWritable: () => probe().isWritable() },
     home: { get directory() { return world.home }, tmp: directory },
     diskOf: async () => disk()
   })
@@ -332,7 +337,7 @@ section7('detailed health when unhealthy', '503 in the same shape, and so the pr
   const cases: Array<[what: string, change: Partial<typeof world>, probe: number, detail: number]> = [
     ['all is well', {}, 200, 200],
     ['the store', { dbOk: false }, 503, 503],
-    ['the data directory cannot be written', { home: `${directory}/gone` }, 200, 503],
+    ['the data directory cannot be written', { home: `${directory}/gone` }, 503, 503],
     ['the disk at 95 %', { percentUsed: 95 }, 200, 503],
     ['the disk at 94.99 %', { percentUsed: 94.99 }, 200, 200],
     ['no figures of the disk', { percentUsed: null }, 200, 200]
@@ -352,6 +357,7 @@ section7('detailed health when unhealthy', 'the real data directory, gone', {}, 
   const { client, home } = await startServer(t)
   await rm(home.directory, { recursive: true })
   t.match(await client.get('/api/health/detail'), { status: 503, body: { kiteHome: { writable: false, tmpWritable: false } } })
+  t.match(await client.get('/api/health'), { status: 503, body: { status: 'unhealthy' } })
 })
 
 t.test('every row of §7 is asserted', async t => {

@@ -211,6 +211,7 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
   await page.getByLabel('Category').selectOption({ label: 'Customers' })
   await page.getByLabel('node').check()
   await page.getByLabel('Environment').fill('staging')
+  await page.getByLabel('Disk space, in MB').fill('250')
   await page.getByRole('button', { name: 'Fill in from the last deployment' }).click()
   await valueIs(page, 'Post-deploy script', 'echo sent by a push')
   await page.getByText('Not saved yet.').waitFor()
@@ -247,7 +248,8 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
   const saved = (await stage.client.get(`/api/projects/${project.id}`)).body as Project
   t.match(saved, {
     env: 'staging', pm2AppName: 'shop', postDeployScript: 'echo sent by a push', deployPath: join(stage.sites, 'elsewhere'),
-    allowedEnv: ['NODE_ENV', 'APP_*']
+    allowedEnv: ['NODE_ENV', 'APP_*'],
+    maxDiskMb: 250
   })
   t.ok(saved.categoryId !== null && saved.tagIds.length === 1)
   await page.locator('svc-pm2').getByText('online').waitFor()

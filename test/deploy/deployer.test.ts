@@ -2,7 +2,7 @@ import t from 'tap'
 import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { FollowedLine } from '../../lib/deploy/deployer.js'
+import { linesOf, type StoredLine } from '../../lib/deploy/stored-output.js'
 import { listDeployments } from '../../lib/store/tables/deployments.js'
 import { admin, deployStage, never } from '../support/deploy-stage.js'
 
@@ -49,23 +49,23 @@ t.test('followed from the push to the end, line by line, as they come', async t 
   const stage = await deployStage(t)
   const project = await stage.addProject({ preDeployScript: 'for n in 1 2; do echo "line $n"; done; until [ -e go ]; do sleep 0.02; done; echo "line 3"' })
   const run = await stage.push(project, { 'a.txt': '1' })
-  const seen: FollowedLine[] = []
+  const seen: StoredLine[] = []
   let wasRunning = false
-  for await (const followed of stage.deployer.follow(run.deployId, { signal: never })) {
-    seen.push(followed)
-    if (followed.line.text !== 'line 2') continue
+  for await (const block of stage.deployer.follow(run.deployId, { signal: never })) {
+    seen.push(...linesOf(block))
+    if (seen.at(-1)?.line.text !== 'line 2') continue
     wasRunning = stage.row(run.deployId).status === 'running'
     await writeFile(join(project.deployPath, 'go'), '')
   }
   t.ok(wasRunning, 'lines come while it runs')
   t.equal(stage.row(run.deployId).status, 'success', 'the end of following is the end of the deployment')
   t.equal(`${seen.map(({ line }) => line.text).join('\n')}\n`, await stage.output(run.deployId))
-  const middle = seen[4] as FollowedLine
-  const rest: FollowedLine[] = []
-  for await (const followed of stage.deployer.follow(
+  const middle = seen[4] as StoredLine
+  const rest: StoredLine[] = []
+  for await (const block of stage.deployer.follow(
     run.deployId,
     { from: middle.nextOffset, signal: never }
-  )) rest.push(followed)
+  )) rest.push(...linesOf(block))
   t.strictSame(rest, seen.slice(5))
 })
 
@@ -75,10 +75,10 @@ t.test('whoever goes away stops following, not the deployment', async t => {
   const run = await stage.push(project, { 'a.txt': '1' })
   const leaving = new AbortController()
   const following = (async () => {
-    for await (const { line } of stage.deployer.follow(
+    for await (const { bytes } of stage.deployer.follow(
       run.deployId,
       { signal: leaving.signal }
-    )) if (line.text === 'never') return
+    )) if (bytes.includes('never')) return
   })()
   await sleep(50)
   leaving.abort(new Error('gone'))

@@ -1,12 +1,15 @@
 import t, { type Test } from 'tap'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { readFile, rename } from 'node:fs/promises'
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import { join } from 'node:path'
 import { systemClock } from '../../lib/base/clock.js'
 import { StopRequest } from '../../lib/deploy/failure.js'
 import { createLive, followOutput } from '../../lib/deploy/live.js'
 import { openOutput } from '../../lib/deploy/output.js'
+import { linesOf, type StoredBlock } from '../../lib/deploy/stored-output.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import { never } from '../support/deploy-stage.js'
+import { createRandom } from '../support/random.js'
 
 async function liveStage(t: Test) {
   const path = join(t.testdir({}), 'dep.log')
@@ -16,14 +19,16 @@ async function liveStage(t: Test) {
   const follow = async (from = 0, paceMs = 0, signal = never): Promise<{ texts: string[]; last: number }> => {
     const texts: string[] = []
     let last = from
-    for await (const { line, nextOffset } of followOutput(live, { deployId: 'dep_1', path, from, signal })) {
-      texts.push(line.text)
-      last = nextOffset
+    for await (const block of followOutput(live, { deployId: 'dep_1', path, from, signal })) {
+      for (const { line, nextOffset } of linesOf(block)) {
+        texts.push(line.text)
+        last = nextOffset
+      }
       if (paceMs > 0) await sleep(paceMs)
     }
     return { texts, last }
   }
-  return { live, output, run, follow }
+  return { live, output, path, run, follow }
 }
 
 const row = { id: 'dep_1', status: 'success' } as DeploymentRow
@@ -45,6 +50,89 @@ t.test('whoever follows gets every line once, early or late, fast or slow', asyn
   run.end(row)
   followers.push(follow())
   for (const { texts } of await Promise.all(followers)) t.strictSame(texts, wanted)
+})
+
+t.test('every follower of a busy output gets every line once and in order, wherever it begins', async t => {
+  const random = createRandom(20)
+  const { output, path, run, follow } = await liveStage(t)
+  const offsets = [0]
+  const wanted: string[] = []
+  const followers: Array<{ fromLine: number; got: ReturnType<typeof follow> }> = []
+  const print = async (count: number): Promise<void> => {
+    for (let n = 0; n < count; n++) {
+      const text = `${wanted.length} ${'ä'.repeat(random.below(120))}`
+      wanted.push(text)
+      offsets.push((offsets.at(-1) as number) + 26 + Buffer.byteLength(text))
+      await output.line(text)
+    }
+    if (random.below(2) === 0) await output.flush()
+    else await turn()
+  }
+  for (let round = 0; round < 60; round++) {
+    await print(random.below(400))
+    if (round % 3 !== 0) continue
+    // Some resume at a line that has been written, some begin at the start, some are slow.
+    const written = offsets.filter(offset => offset <= output.recent.end).length - 1
+    const fromLine = random.oneOf([0, written, random.below(written + 1)])
+    const { signal } = new AbortController()
+    followers.push({ fromLine, got: follow(offsets[fromLine], random.oneOf([0, 0, 1, 10]), signal) })
+  }
+  await output.flush()
+  run.end(row)
+  for (const [index, { fromLine, got }] of followers.entries()) {
+    t.strictSame((await got).texts, wanted.slice(fromLine), `follower ${index}, from line ${fromLine}`)
+  }
+  t.equal((await readFile(path)).length, offsets.at(-1))
+})
+
+t.test('those who follow at the end are given the same block, and no file is read for it', async t => {
+  const { live, output, path, run } = await liveStage(t)
+  const blocks = (): AsyncGenerator<StoredBlock> =>
+    followOutput(live, { deployId: 'dep_1', path, from: 0, signal: new AbortController().signal })
+  output.say('one')
+  await output.flush()
+  const followers = Array.from({ length: 20 }, blocks)
+  await Promise.all(followers.map(follower => follower.next()))
+  const next = followers.map(follower => follower.next())
+  output.say('two')
+  await output.flush()
+  await rename(path, `${path}.gone`)
+  const given = await Promise.all(next)
+  t.equal(new Set(given.map(({ value }) => value)).size, 1)
+  t.match((given[0]?.value as StoredBlock).bytes.toString(), / two\n$/)
+  run.end(row)
+})
+
+t.test('a follower that is behind reads the file, and what is kept in memory does not grow', async t => {
+  const { output, run, follow } = await liveStage(t)
+  const line = 'x'.repeat(1000)
+  const reading = follow(0, 5)
+  for (let n = 0; n < 4000; n++) await output.line(line)
+  await output.flush()
+  t.equal(output.recent.at(0), null, 'what was written first is no longer kept')
+  let kept = 0
+  for (let at = output.recent.end - 1026; output.recent.at(at) !== null; at -= 1026) kept += 1026
+  t.ok(kept <= 320 * 1024, `${kept} bytes are kept`)
+  run.end(row)
+  t.equal((await reading).texts.length, 4000)
+})
+
+t.test('while thousands are woken, others have their turn', async t => {
+  const { output, run } = await liveStage(t)
+  let woken = 0
+  const untilMs = (): number => performance.now() + 0.1
+  const followers = Array.from({ length: 1000 }, async () => {
+    await run.woken(run.wakes, new AbortController().signal)
+    for (const until = untilMs(); performance.now() < until;);
+    woken++
+  })
+  const seen: number[] = []
+  const other = setInterval(() => seen.push(woken), 1)
+  output.say('a')
+  await output.flush()
+  await Promise.all(followers)
+  clearInterval(other)
+  t.ok(seen.some(count => count > 0 && count < 1000), `a timer saw ${seen.join(', ')} of 1000`)
 })
 
 t.test('following resumes behind any line', async t => {

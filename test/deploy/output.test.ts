@@ -50,12 +50,23 @@ t.test('a script that prints faster than the disk has to wait', async t => {
 
 t.test('a script that prints in circles is cut short, and said so once', async t => {
   const path = join(t.testdir({}), 'dep.log')
-  const output = await openOutput({ path, clock, maxScriptBytes: 10 })
+  const output = await openOutput({ path, clock, maxScriptBytes: 2 * (26 + 5) })
   for (const text of ['12345', '67890', 'more', 'and more']) output.line(text)
   output.say('the end')
   await output.flush()
   const lines = (await readFile(path, 'utf8')).split('\n').map(line => line.slice(25))
-  t.strictSame(lines, ['12345', '67890', '→ more than 10 B of output: the rest is not kept', 'the end', ''])
+  t.strictSame(lines, ['12345', '67890', '→ more than 62 B of output: the rest is not kept (setting max_output_size)', 'the end', ''])
+})
+
+t.test('empty lines, and characters of several bytes, count as what they take', async t => {
+  for (const text of ['', '€'.repeat(100)]) {
+    const path = join(t.testdir({}), 'dep.log')
+    const output = await openOutput({ path, clock, maxScriptBytes: 100_000 })
+    for (let count = 0; count < 10_000; count++) await output.line(text)
+    await output.flush()
+    const { length } = await readFile(path)
+    t.ok(length > 90_000 && length < 100_200, `${length} bytes`)
+  }
 })
 
 t.test('a failed write shows in flush and stops the script', async t => {

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { linesOf, readBlocks, readTail, readText, readWindow, storedLine, type StoredLine } from '../../lib/deploy/stored-output.js'
+import { checkedOffset, linesOf, readBlock, readTail, readText, readWindow, storedLine, type StoredLine } from '../../lib/deploy/stored-output.js'
 
 const at = '2030-01-01T00:00:00.000Z'
 const stored = (lines: string[]): string => lines.map(text => storedLine(at, text)).join('')
@@ -13,7 +13,13 @@ async function gather<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 async function linesFrom(path: string, from = 0): Promise<StoredLine[]> {
-  return (await gather(readBlocks(path, from))).flatMap(block => [...linesOf(block)])
+  const lines: StoredLine[] = []
+  let block = await readBlock(path, await checkedOffset(path, from), Infinity)
+  while (block !== null) {
+    lines.push(...linesOf(block))
+    block = await readBlock(path, block.offset + block.bytes.length, Infinity)
+  }
+  return lines
 }
 
 async function fileOf(t: Test, text: string | Buffer): Promise<string> {

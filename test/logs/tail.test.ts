@@ -6,8 +6,10 @@ import { systemClock } from '../../lib/base/clock.js'
 import { createDeny } from '../../lib/logs/deny.js'
 import { createInflatedFiles } from '../../lib/logs/inflated.js'
 import { createOpenLog } from '../../lib/logs/open.js'
+import { createSharedLooks } from '../../lib/logs/shared-looks.js'
 import { followLog, type TailEvent } from '../../lib/logs/tail.js'
 import { createFileWatcher } from '../../lib/logs/watch.js'
+import { createRandom } from '../support/random.js'
 
 t.jobs = 8
 
@@ -23,6 +25,7 @@ async function follow(t: Test, { before = '', tailLines = 200, slowMs = 0 } = {}
     openLog: createOpenLog({ deny: createDeny([]), secrets: [] }),
     inflated: createInflatedFiles({ tmp: directory }),
     watcher,
+    looks: createSharedLooks(),
     clock: systemClock
   }
   const over = followLog(needs, { filePath: path, tailLines, batchMs: 50, signal: controller.signal }, async event => {
@@ -49,6 +52,47 @@ async function follow(t: Test, { before = '', tailLines = 200, slowMs = 0 } = {}
     append: (text: string) => appendFileSync(path, text)
   }
 }
+
+t.test('many follow one file: each gets every line once and in order, while others come, leave and are slow', async t => {
+  const random = createRandom(4)
+  const directory = t.testdir({ 'app.log': '' })
+  const filePath = join(directory, 'app.log')
+  const needs = {
+    openLog: createOpenLog({ deny: createDeny([]), secrets: [] }),
+    inflated: createInflatedFiles({ tmp: directory }),
+    watcher: createFileWatcher(),
+    looks: createSharedLooks(),
+    clock: systemClock
+  }
+  const begin = () => {
+    const leaving = new AbortController()
+    const lines: string[] = []
+    const slowMs = random.oneOf([0, 0, 0, 30])
+    const over = followLog(needs, { filePath, tailLines: 5000, batchMs: 5, signal: leaving.signal }, async ({ event, data }) => {
+      if (slowMs > 0) await sleep(slowMs)
+      if (event === 'snapshot' || event === 'lines') lines.push(...data.lines)
+    }).catch(error => { if (!leaving.signal.aborted) throw error })
+    return { leaving, lines, over }
+  }
+  const followers = Array.from({ length: 40 }, begin)
+  const wanted: string[] = []
+  for (let round = 0; round < 150; round++) {
+    const lines = random.some(5, () => `${wanted.length} ${'x'.repeat(random.below(3000))}`)
+    if (lines.length > 0) appendFileSync(filePath, `${lines.join('\n')}\n`)
+    wanted.push(...lines)
+    if (round % 10 === 0) followers.splice(random.below(followers.length), 1)[0]?.leaving.abort(new Error('left'))
+    if (round % 10 === 5) followers.push(begin())
+    await sleep(random.below(4))
+  }
+  for (const { lines } of followers) {
+    for (const fromMs = performance.now(); lines.length < wanted.length && performance.now() - fromMs < 20_000;) await sleep(10)
+    t.strictSame(lines, wanted)
+  }
+  for (const { leaving } of followers) leaving.abort(new Error('over'))
+  await Promise.all(followers.map(({ over }) => over))
+  needs.watcher.close()
+  await needs.inflated.close()
+})
 
 t.test('lines in pieces, with CRLF, with characters cut anywhere', async t => {
   const log = await follow(t, { before: 'one\n' })

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { readWindow, type Direction } from '../../lib/logs/window.js'
 import type { LogWindow } from '../../lib/model/log-source.js'
+import { createRandom } from '../support/random.js'
 
 type Look = (direction: Direction, offset: number, sizeBytes: number) => Promise<LogWindow>
 
@@ -95,3 +96,38 @@ t.test('binary', async t => {
   t.same((await (await look(t, hole))('tail', 0, 9999)).lines, ['after copytruncate'], 'a hole at the start')
   t.match(await (await look(t, ''))('tail', 0, 100), { binary: false, lines: [], fileSize: 0 }, 'an empty file')
 })
+
+t.test('a size below a character gives that character, whole, at every width and offset', async t => {
+  const random = createRandom(13)
+  const characters = ['a', 'ä', '€', '😀', '\n', '\r\n']
+  const files = ['😀', '€', 'ä', '😀\n', '\r\n', 'a😀b', ...random.some(60, () => random.some(12, () => random.oneOf(characters)).join(''))]
+  let checked = 0
+  for (const file of files) {
+    const bytes = Buffer.from(file)
+    const window = await look(t, bytes)
+    const starts = startsOf(file)
+    for (const direction of ['forward', 'backward', 'tail'] as const) {
+      for (let size = 1; size <= 8; size++) {
+        for (let at = 0; at <= bytes.length; at++) {
+          const { startOffset, endOffset, lines } = await window(direction, at, size)
+          const where = `${JSON.stringify(file)} ${direction} ${at} ${size}: ${startOffset} to ${endOffset}`
+          const asked = direction === 'tail' ? bytes.length : at
+          if (!starts.has(startOffset) || !starts.has(endOffset)) t.fail(`${where}: a character is cut`)
+          if (lines.some(line => line.includes('\ufffd'))) t.fail(`${where}: ${JSON.stringify(lines)}`)
+          if (direction === 'forward' ? asked < bytes.length && endOffset <= asked : asked > 0 && startOffset >= asked) t.fail(`${where}: nothing new`)
+          if (direction === 'forward' ? startOffset > asked : endOffset < asked) t.fail(`${where}: bytes are left out`)
+          checked++
+        }
+      }
+    }
+  }
+  t.comment(`${checked} windows`)
+})
+
+/** Where characters start, and the end of the text: the only places for an edge. */
+function startsOf(text: string): Set<number> {
+  const starts = new Set([0])
+  let at = 0
+  for (const character of text) starts.add((at += Buffer.byteLength(character)))
+  return starts
+}

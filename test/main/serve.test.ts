@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { weaknessOf } from '../../lib/auth/admin-token.js'
 import { locateHome } from '../../lib/config/home.js'
@@ -8,6 +9,7 @@ import { serve } from '../../lib/main/serve.js'
 import type { ServeOptions } from '../../lib/main/serve.js'
 import { findOwner } from '../../lib/store/owner.js'
 import { eventsOf, formOf } from '../support/client.js'
+import { freePort } from '../support/free-port.js'
 import { startReceiver } from '../support/receiver.js'
 import { configOf, startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
@@ -21,6 +23,22 @@ t.test('the first start generates a strong token, keeps it for the owner only, a
   t.ok(told.info.some(line => line.includes(server.url)))
   t.ok(told.info.some(line => line.includes(adminToken as string)))
   t.same(told.warn, [])
+})
+
+t.test('health says 200 only after config.json is there: what waits for it may read the admin token', async t => {
+  const directory = t.testdir({})
+  const home = locateHome({ SVC_HOME: join(directory, 'home') })
+  const port = await freePort()
+  const starting = serve({ home, port, cwd: directory, environment: {}, report: { info: () => {}, warn: () => {} } })
+  let status = 0
+  while (status !== 200) {
+    status = await fetch(`http://127.0.0.1:${port}/api/health`).then(reply => reply.status, () => 0)
+    const isThere = existsSync(home.configFile)
+    if (status === 200) t.ok(isThere)
+    await nextTurn()
+  }
+  t.equal(weaknessOf(configOf(home)['adminToken'] as string), null)
+  await (await starting).stop({ wait: true })
 })
 
 t.test('where the admin token comes from: .env.local, then the environment, then the file', async t => {

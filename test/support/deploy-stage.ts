@@ -24,7 +24,15 @@ export interface DeployStage extends DeployNeeds {
   notices: Notice[]
   audits: AuditEvent[]
   faults: unknown[]
-  values: { keep_archives: number; script_timeout: number; max_extracted_size: number; allow_client_scripts: boolean }
+  /** What the quota was told. */
+  kept: Array<[projectId: string, bytes: number]>
+  values: {
+    keep_archives: number
+    script_timeout: number
+    max_extracted_size: number
+    max_output_size: number
+    allow_client_scripts: boolean
+  }
   addProject(patch?: Partial<Project>): Promise<Project>
   change(project: Project, patch: Partial<Project>): Promise<void>
   push(project: Project, files: Record<string, string>, request?: Partial<DeployRequest>): Promise<Run>
@@ -53,7 +61,8 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
   const notices: Notice[] = []
   const audits: AuditEvent[] = []
   const faults: unknown[] = []
-  const values = { keep_archives: 10, script_timeout: 30, max_extracted_size: 64, allow_client_scripts: true }
+  const kept: DeployStage['kept'] = []
+  const values = { keep_archives: 10, script_timeout: 30, max_extracted_size: 64, max_output_size: 1024, allow_client_scripts: true }
   const needs: DeployNeeds = {
     store,
     home,
@@ -61,6 +70,7 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
     ids: randomIds,
     settings: { number: key => values[key], flag: key => values[key] },
     environment: { PATH: process.env['PATH'], ADMIN_TOKEN: 'hunter2-of-the-server', SVC_HOME: home.directory, INHERITED: 'yes' },
+    quota: { changed: (projectId, bytes) => void kept.push([projectId, bytes]), recountLater: () => {} },
     audit: event => void audits.push(event),
     notify: notice => void notices.push(notice),
     log: (message, error) => void faults.push([message, error])
@@ -75,6 +85,7 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
     notices,
     audits,
     faults,
+    kept,
     values,
     async addProject(patch = {}) {
       const project = aProject({ id: randomIds.id('proj_'), name: 'Shop', token: randomIds.token(), ...patch })

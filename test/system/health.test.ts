@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { createHealth } from '../../lib/system/health.js'
+import { createProbe } from '../../lib/system/probe.js'
 import type { HealthDetail } from '../../lib/model/health.js'
 import { openStage } from '../support/store.js'
 
@@ -12,15 +13,15 @@ t.test('health', async t => {
     store: watched,
     clock,
     version: '1.2.3',
-    startedAtMs: clock.now(),
+    probe: createProbe({ store: watched, clock, version: '1.2.3', startedAtMs: clock.now(), directory, hasToken: () => true }),
     home: { directory, tmp: join(directory, 'missing') }
   })
   clock.advance(2500)
 
   t.test('what anybody may know', async t => {
-    t.same(health.report(), { status: 'ok', uptime: 2, version: '1.2.3' })
+    t.same(await health.report(), { status: 'ok', uptime: 2, version: '1.2.3' })
     state.ok = false
-    t.equal(health.report().status, 'unhealthy')
+    t.equal((await health.report()).status, 'unhealthy')
     state.ok = true
   })
 

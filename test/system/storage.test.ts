@@ -6,6 +6,7 @@ import type { Project } from '../../lib/model/project.js'
 import { insertDeployment } from '../../lib/store/tables/deployments.js'
 import { insertProject } from '../../lib/store/tables/projects.js'
 import { listAudit } from '../../lib/store/tables/audit.js'
+import type { KeptFiles } from '../../lib/system/kept-files.js'
 import { createStorage } from '../../lib/system/storage.js'
 import { occasion } from '../support/occasion.js'
 import { openStage } from '../support/store.js'
@@ -35,6 +36,8 @@ t.test('storage', async t => {
 
   let prunable = ['dep_2']
   const pruned: unknown[] = []
+  const counted: KeptFiles[] = []
+  let recounts = 0
   const storage = createStorage({
     store,
     home,
@@ -44,6 +47,7 @@ t.test('storage', async t => {
       prune: async (projectId, keep) => (pruned.push([projectId, keep]), prunable),
       staleFiles: async () => [stale].filter(existsSync)
     },
+    quota: { counted: kept => void counted.push(kept), recountLater: () => void recounts++ },
     disk: async () => ({ freeBytes: 1, totalBytes: 2, percentUsed: 50 })
   })
 
@@ -55,6 +59,7 @@ t.test('storage', async t => {
       totals: { archives: 1057, logs: 34, tmp: 11, database },
       projects: usage.projects
     })
+    t.match(counted, [{ archives: 1057, logs: 34, database }], 'the quota is told')
     t.same(usage.projects.find(({ projectId }) => projectId === project.id), {
       projectId: project.id, archiveCount: 3, archiveBytes: 1050, logBytes: 34, deployPathBytes: 600
     })
@@ -82,6 +87,7 @@ t.test('storage', async t => {
     t.ok(existsSync(stale), 'one project: its archives only')
     await storage.clean({ dryRun: false, actor: systemActor })
     t.notOk(existsSync(stale))
+    t.equal(recounts, 2, 'the quota counts again after each')
     t.same(pruned, [[project.id, undefined], [project.id, undefined]])
     t.match(listAudit(store, { limit: 10 }), [
       { action: 'storage.clean', projectId: null, detail: '3 archives and 1 temporary file, 1.0 KB' },

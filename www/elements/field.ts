@@ -11,7 +11,7 @@ export interface Field {
   hint?: string
   error?: string | undefined
   placeholder?: string
-  type?: 'text' | 'password' | 'search'
+  type?: 'text' | 'password' | 'search' | 'number'
   autocomplete?: string
   isRequired?: boolean
   isMono?: boolean

@@ -27,7 +27,9 @@ export const settingGroups: readonly SettingGroup[] = [
       { key: 'script_timeout', words: 'Time for a script' },
       { key: 'max_upload_size', words: 'Largest archive' },
       { key: 'max_extracted_size', words: 'Largest archive, unpacked' },
-      { key: 'keep_archives', words: 'Archives kept' }
+      { key: 'keep_archives', words: 'Archives kept' },
+      { key: 'max_output_size', words: 'Output kept of a deployment' },
+      { key: 'max_home_size', words: 'Size of the data directory' }
     ]
   },
   {

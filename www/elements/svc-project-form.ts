@@ -182,6 +182,10 @@ export class SvcProjectForm extends SvcElement {
           placeholder: 'NODE_ENV APP_*', error: refusedField === 'allowedEnv' ? errorWords(this.#refusal) : undefined,
           hint: t('Where a push that carries scripts is refused, only these of its variables reach the scripts set here. Names, or how they begin with a *.')
         })}
+        ${own('maxDiskMb', {
+          label: t('Disk space, in MB'), type: 'number',
+          hint: t('For its archives and outputs. A push that would need more is refused. Empty: no limit of its own.')
+        })}
         ${errorLine(isElsewhere ? errorWords(this.#refusal) : null)}
         <div class="save">
           <button class="primary" disabled="${this.#isBusy || !this.#isUnsaved}">${t('Save')}</button>
@@ -259,7 +263,7 @@ export class SvcProjectForm extends SvcElement {
 }
 
 const formFields = new Set([
-  'name', 'env', 'description', 'deployPath', 'pm2AppName', 'preDeployScript', 'postDeployScript', 'allowedEnv'
+  'name', 'env', 'description', 'deployPath', 'pm2AppName', 'preDeployScript', 'postDeployScript', 'allowedEnv', 'maxDiskMb'
 ])
 
 function fieldsOf(values: Record<string, string>, tagIds: readonly string[]): ProjectFields {
@@ -278,6 +282,7 @@ function fieldsOf(values: Record<string, string>, tagIds: readonly string[]): Pr
     postDeployScript: value('postDeployScript').replaceAll('\r\n', '\n'),
     postDeployAsync: values['postDeployAsync'] !== undefined,
     allowClientScripts: clientScripts.find(each => each.value === value('allowClientScripts'))?.allowed ?? null,
-    allowedEnv: value('allowedEnv').split(/[\s,]+/).filter(Boolean)
+    allowedEnv: value('allowedEnv').split(/[\s,]+/).filter(Boolean),
+    maxDiskMb: value('maxDiskMb').trim() === '' ? null : Number(value('maxDiskMb'))
   }
 }

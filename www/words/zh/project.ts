@@ -12,6 +12,9 @@ export const words: Words = {
   '{name} was deleted': '已删除 {name}',
 
   'PM2 application': 'PM2 应用',
+  'Disk space, in MB': '磁盘空间（MB）',
+  'For its archives and outputs. A push that would need more is refused. Empty: no limit of its own.':
+    '用于压缩包与输出。超出的推送会被拒绝。留空：不单独限制。',
   'Asking PM2…': '正在查询 PM2…',
   'PM2 knows no application of this name': 'PM2 中没有此名称的应用',
   'CPU': 'CPU',
