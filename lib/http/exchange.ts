@@ -140,7 +140,7 @@ export class Exchange implements Request {
 /** Refuses a head that HTTP forbids although it could be parsed: 400 `invalid_request`. */
 export function checkHead(request: IncomingMessage, exchange: Exchange): void {
   const { host } = request.headers
-  if (host === undefined ? request.httpVersion === '1.1' : !isHost(host) || countHosts(request.rawHeaders) > 1) {
+  if (host === undefined ? request.httpVersion !== '1.0' : !isHost(host) || countHosts(request.rawHeaders) > 1) {
     throw invalidRequest('a request names its host once, as "name", "name:port" or "[address]:port"')
   }
   if (/[^\x21-\x7e]/.test(request.url ?? '/') || !exchange.rawPath.startsWith('/')) {
