@@ -1,5 +1,5 @@
 import type { Auth, Caller } from '../auth/bearer.js'
-import type { Method, Reply, Request, Route } from '../http/route.js'
+import type { BodyLimits, Method, Reply, Request, Route } from '../http/route.js'
 
 export type ApiRequest = Request<Caller>
 export type Handler = (request: ApiRequest) => Reply | Promise<Reply>
@@ -8,6 +8,11 @@ export type ApiRoute = Route<Auth, Caller>
 /** A row of the API's table. */
 export function row(method: Method, path: string, auth: Auth, handle: Handler): ApiRoute {
   return { method, path, auth, handle }
+}
+
+/** A row with limits of its own for the body. */
+export function taking(body: BodyLimits, route: ApiRoute): ApiRoute {
+  return { ...route, body }
 }
 
 /** A row that pages of any other origin may call. */

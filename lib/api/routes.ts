@@ -1,3 +1,4 @@
+import { streamedBody } from '../http/route.js'
 import { auditHandlers } from './audit.js'
 import { authHandlers } from './auth.js'
 import { backupHandlers } from './backup.js'
@@ -13,12 +14,12 @@ import { migrationHandlers } from './migration.js'
 import { overviewHandlers } from './overview.js'
 import { probeRow } from './probe.js'
 import { projectHandlers } from './projects.js'
-import { crossOrigin, row } from './route.js'
+import { crossOrigin, row, taking } from './route.js'
 import type { ApiRoute } from './route.js'
 import { searchHandlers } from './search.js'
 import { settingsHandlers } from './settings.js'
 import { storageHandlers } from './storage.js'
-import { telemetryHandlers } from './telemetry.js'
+import { reportBody, telemetryHandlers } from './telemetry.js'
 import { statsHandlers } from './stats.js'
 import { systemHandlers } from './system.js'
 import { terminalHandlers } from './terminal.js'
@@ -111,7 +112,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('PUT', '/api/tags/:id', 'admin', tags.update),
     row('DELETE', '/api/tags/:id', 'admin', tags.remove),
 
-    row('POST', '/api/deploy/upload', 'upload', upload),
+    taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', upload)),
     row('POST', '/api/deployments/:id/rollback', 'operate', deployments.rollback),
     row('POST', '/api/deployments/:id/cancel', 'admin', deployments.cancel),
     row('PATCH', '/api/deployments/:id/status', 'admin', deployments.mark),
@@ -146,7 +147,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('GET', '/api/storage', 'admin', storage.usage),
     row('POST', '/api/storage/clean', 'admin', storage.clean),
 
-    crossOrigin(row('POST', '/api/public/telemetry/report', 'public', telemetry.report)),
+    crossOrigin(taking(reportBody, row('POST', '/api/public/telemetry/report', 'public', telemetry.report))),
     crossOrigin(row('GET', '/api/public/telemetry/overview', 'public', telemetry.overview)),
 
     row('GET', '/api/overview', 'admin', overview.read),
@@ -162,7 +163,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('GET', '/api/fs/list', 'admin', fs.list),
 
     row('GET', '/api/migration/export', 'admin_download', migration.export),
-    row('POST', '/api/migration/import', 'admin', migration.import),
+    taking(streamedBody, row('POST', '/api/migration/import', 'admin', migration.import)),
     row('GET', '/api/migration/verify', 'admin', migration.verify),
     row('GET', '/api/backup', 'local', backup.write),
 

@@ -25,13 +25,14 @@ export function acceptClientEnv(sent: Readonly<Record<string, string>>): {
   accepted: Record<string, string>
   dropped: string[]
 } {
-  const accepted: Record<string, string> = {}
+  const accepted: Array<[string, string]> = []
   const dropped: string[] = []
   for (const [name, value] of Object.entries(sent)) {
     if (isDenied(name) || !isPossible(name, value)) dropped.push(name)
-    else accepted[name] = value
+    else accepted.push([name, value])
   }
-  return { accepted, dropped }
+  // An assignment would lose the variable "__proto__".
+  return { accepted: Object.fromEntries(accepted), dropped }
 }
 
 /** The whole environment of a script. */

@@ -4,6 +4,7 @@ import type { Connections } from './connections.js'
 
 /** How long a client may take to read the answer to a request that could not be parsed. */
 const closeMs = 2_000
+const pipelineCode = 'SVC_PIPELINE'
 
 /** Connections whose bytes could not be parsed: whatever follows on them is not looked at. */
 const refused = new WeakSet<Socket>()
@@ -27,6 +28,16 @@ export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket
     else if (broken?.answeredAtMs === undefined) socket.destroy()
     else closeGently(socket, '')
   })
+}
+
+/** Whether the connection has been told that its bytes cannot be parsed. */
+export function isRefused(socket: Socket): boolean {
+  return refused.has(socket)
+}
+
+/** Answers no further request of a client that sends one after the other and reads no answer. */
+export function endPipeline(socket: Socket, connections: Connections): void {
+  answerBrokenRequest(Object.assign(new Error('too many requests'), { code: pipelineCode }), socket, connections)
 }
 
 function ended(response: ServerResponse): Promise<void> {
@@ -71,6 +82,12 @@ function explain(error: NodeJS.ErrnoException): Explanation {
         status: '431 Request Header Fields Too Large',
         code: 'header_too_large',
         sentence: 'The request cannot be read: its headers are too long'
+      }
+    case pipelineCode:
+      return {
+        status: '429 Too Many Requests',
+        code: 'too_many_requests',
+        sentence: 'The request was not answered: too many requests were sent on this connection before their answers were read'
       }
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return {

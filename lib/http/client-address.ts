@@ -52,6 +52,14 @@ export function normaliseAddress(text: string): string | undefined {
   return bytes === undefined ? undefined : formatAddress(bytes)
 }
 
+/** The address, or of an IPv6 address its /64: one customer has that many, and could use a new one each time. */
+export function networkOf(address: string): string {
+  // The common case, without taking it apart.
+  if (!address.includes(':')) return address
+  const bytes = addressBytes(address)
+  return bytes?.length === 16 ? formatAddress(bytes.fill(0, 8)) : normaliseAddress(address) ?? address
+}
+
 /** `10.0.0.0/8`, `2001:db8::/32` or a single address; undefined when it is none of these. */
 export function parseCidr(text: string): Cidr | undefined {
   const [address = '', prefix, more] = text.trim().split('/')

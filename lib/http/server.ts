@@ -7,16 +7,20 @@ import { performance } from 'node:perf_hooks'
 import { Refusal } from '../base/refusal.js'
 import { bunVersion } from '../base/runtime.js'
 import { belowBase } from './base-path.js'
-import { answerBrokenRequest } from './broken-request.js'
+import { answerBrokenRequest, endPipeline, isRefused } from './broken-request.js'
 import { localClient } from './client-address.js'
 import { createConnections } from './connections.js'
+import { createCrowd } from './crowd.js'
+import type { CrowdLimits } from './crowd.js'
+import { crowdLimits, isOutOfDescriptors } from './descriptors.js'
 import { checkHead, Exchange } from './exchange.js'
 import type { ExchangeOptions } from './exchange.js'
 import { defaultLingerLimits } from './linger.js'
 import type { LingerLimits } from './linger.js'
 import { createPeers } from './peers.js'
 import { corsHeaders, failureReply, methodReply, preflightReply, refusalReply } from './reply.js'
-import type { ClientAddress, Reply, RequestFacts, Request, Route } from './route.js'
+import { jsonBody, publicBody } from './route.js'
+import type { BodyLimits, ClientAddress, Reply, RequestFacts, Request, Route } from './route.js'
 import { createRouter } from './router.js'
 import { send, sendAtOnce } from './send.js'
 import type { SocketPlace } from './socket-file.js'
@@ -33,7 +37,11 @@ export interface ServerLimits {
   stalledMs: number
   /** Between two requests. Longer than the minute that proxies keep a connection, so that it is they who close it. */
   keepAliveMs: number
+  /** Requests that a client sends without reading the answers; then the connection ends behind the last of these. */
+  maxPipelined: number
   linger: LingerLimits
+  /** Connections; default: half of the process's descriptors, a quarter for anonymous clients. */
+  crowd?: CrowdLimits
 }
 
 export const defaultLimits: ServerLimits = {
@@ -42,8 +50,11 @@ export const defaultLimits: ServerLimits = {
   bodyIdleMs: 60_000,
   stalledMs: 10 * 60_000,
   keepAliveMs: 75_000,
+  maxPipelined: 16,
   linger: defaultLingerLimits
 }
+
+const complainEveryMs = 60_000
 
 /** What the server tells about its work. No query is ever in it: a ticket may be. */
 export type ServerEvent =
@@ -61,6 +72,8 @@ export type ServerEvent =
     }
   /** A bug: `id` is what the client was told. */
   | { kind: 'failure'; id: string; method: string; path: string; error: unknown }
+  /** The process, or the system, has no descriptor left: at most once a minute. */
+  | { kind: 'out_of_descriptors' }
 
 /** What a server answers. */
 export interface Table<R extends string, A> {
@@ -110,9 +123,14 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
   let finish = (): void => {}
   let completion = options.isPartial ? new Promise<void>(resolve => void (finish = resolve)) : null
   const clientOf = createPeers(options.trustedProxies)
-  const connections = createConnections()
+  const connections = createConnections(limits)
+  const crowd = createCrowd({
+    limits: limits.crowd ?? crowdLimits(),
+    isBusy: socket => connections.isBusy(socket)
+  })
   const local = new WeakSet<Socket>()
   const adopted: NetServer[] = []
+  let relievedAtMs = -Infinity
   let removeSocket: (() => Promise<void>) | undefined
 
   const httpOptions: HttpOptions = {
@@ -132,7 +150,13 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
   const arrival = options.secure === undefined ? 'connection' : 'secureConnection'
   // Set below, where something waits to be written, and by Node for the silence between two requests.
   server.on('timeout', (socket: Socket) => connections.expire(socket))
-  server.on(arrival, (socket: Socket) => connections.add(socket))
+  server.on(arrival, (socket: Socket) => {
+    connections.add(socket)
+    const { witnessed, viaProxy } = client(socket, {})
+    if (!local.has(socket)) crowd.add(socket, { address: witnessed, isProxy: viaProxy })
+  })
+  // A connection could not be accepted. `listen` has a listener of its own while it listens.
+  server.on('error', error => void (isOutOfDescriptors(error) && relieve()))
   server.on('request', (request, response) => answer(request, response, { awaitsContinue: false }))
   server.on('checkContinue', (request, response) => answer(request, response, { awaitsContinue: true }))
   // RFC 9110 §10.1.1 lets a server ignore an expectation it does not know.
@@ -148,8 +172,9 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
   function answer(
     request: IncomingMessage, response: ServerResponse, asked: Pick<ExchangeOptions, 'awaitsContinue' | 'upgradeHead'>
   ): void {
+    if (isRefused(request.socket)) return
     const exchange = new Exchange({ request, response, ...asked, bodyIdleMs: limits.bodyIdleMs, client })
-    connections.enter(exchange)
+    if (!connections.enter(exchange)) return endPipeline(request.socket, connections)
     try {
       checkHead(request, exchange)
       const reply = route(exchange)
@@ -188,6 +213,15 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
     return error instanceof Refusal ? refusalReply(error) : fail(exchange, error)
   }
 
+  /** Closes a connection in favour of those that could not be accepted, or of the files that could not be opened. */
+  function relieve(): void {
+    crowd.makeRoom()
+    const nowMs = performance.now()
+    if (nowMs - relievedAtMs < complainEveryMs) return
+    relievedAtMs = nowMs
+    log({ kind: 'out_of_descriptors' })
+  }
+
   function route(exchange: Exchange): Reply | Promise<Reply> {
     // The local operator does not know under which prefix the server runs.
     const path = belowBase(base, exchange.rawPath) ?? (exchange.client.local ? exchange.rawPath : undefined)
@@ -196,9 +230,11 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
     exchange.belowPath = path
     const match = router.match(exchange.method, path)
     if (match.outcome !== 'route' && completion !== null) return completion.then(() => route(exchange))
+    crowd.mark(exchange.request.socket, exchange.client.witnessed)
     if (match.outcome === 'method') return answerMethod(exchange, match)
     if (match.outcome === 'none') return fallBack(exchange)
     exchange.params = match.params
+    exchange.bodyLimits = limitsOf(match.route)
     if (match.route.cors) for (const name in corsHeaders) exchange.response.setHeader(name, corsHeaders[name] as string)
     const actor = authorize(match.route, exchange)
     if (actor instanceof Promise) return actor.then(actor => handle(match.route, exchange, actor))
@@ -207,6 +243,7 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
 
   function handle(row: Route<R, A>, exchange: Exchange, actor: A): Reply | Promise<Reply> {
     exchange.actor = actor
+    if ((row.auth as string) !== 'public') crowd.mark(exchange.request.socket, null)
     return row.handle(exchange as Request<A>)
   }
 
@@ -231,6 +268,10 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
 
   /** Tells the log about a bug, and the client under which id. */
   function fail(exchange: Exchange, error: unknown): Extract<Reply, { kind: 'json' }> {
+    if (isOutOfDescriptors(error)) {
+      relieve()
+      return refusalReply(outOfDescriptors(error))
+    }
     const id = randomBytes(6).toString('hex')
     log({ kind: 'failure', id, method: exchange.method, path: exchange.rawPath, error })
     return failureReply(id)
@@ -291,6 +332,15 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
       for (const other of adopted) other.off('connection', takeLocal)
     }
   }
+}
+
+function limitsOf({ auth, body }: Route): BodyLimits {
+  return body ?? (auth === 'public' ? publicBody : jsonBody)
+}
+
+function outOfDescriptors(cause: unknown): Refusal {
+  const sentence = 'The server cannot open another file: its limit of open files is reached. Try again later'
+  return new Refusal('unavailable', 'out_of_descriptors', sentence, { cause, retryAfterSeconds: 5 })
 }
 
 function nothingHere(exchange: Exchange): Refusal {

@@ -131,13 +131,21 @@ function chooseCoding(accept: string | string[] | undefined): Coding {
   return accepts('br') ? 'br' : accepts('gzip') ? 'gzip' : 'identity'
 }
 
+/** Of a file, as `stat` gives it. */
+interface Version {
+  mtimeMs: number
+  size: number
+}
+
 interface Cache {
-  find(path: string, found: { mtimeMs: number; size: number }, change: (bytes: Buffer) => Buffer): Promise<Asset>
+  find(path: string, version: Version, change: (bytes: Buffer) => Buffer): Promise<Asset>
   encode(asset: Asset, coding: Coding): Promise<Buffer>
 }
 
 function createCache(): Cache {
   const assets = new Map<string, Asset>()
+  /** Files that are being read: a thousand requests at once need one of each. */
+  const reading = new Map<string, Promise<Asset>>()
   let bytes = 0
 
   function count(added: number): void {
@@ -147,16 +155,28 @@ function createCache(): Cache {
     bytes = 0
   }
 
+  async function read(path: string, { mtimeMs, size }: Version, change: (bytes: Buffer) => Buffer): Promise<Asset> {
+    const content = change(await readFile(path))
+    const tag = createHash('sha256').update(content).digest('base64url').slice(0, 22)
+    const asset = { mtimeMs, size, type: contentType(path), tag, codings: { identity: Promise.resolve(content) } }
+    assets.set(path, asset)
+    count(content.length)
+    return asset
+  }
+
   return {
-    async find(path, { mtimeMs, size }, change) {
+    async find(path, version, change) {
       const known = assets.get(path)
-      if (known !== undefined && known.mtimeMs === mtimeMs && known.size === size) return known
-      const content = change(await readFile(path))
-      const tag = createHash('sha256').update(content).digest('base64url').slice(0, 22)
-      const asset = { mtimeMs, size, type: contentType(path), tag, codings: { identity: Promise.resolve(content) } }
-      assets.set(path, asset)
-      count(content.length)
-      return asset
+      if (known !== undefined && known.mtimeMs === version.mtimeMs && known.size === version.size) return known
+      const begun = reading.get(path)
+      if (begun !== undefined) return await begun
+      const made = read(path, version, change)
+      reading.set(path, made)
+      try {
+        return await made
+      } finally {
+        reading.delete(path)
+      }
     },
     async encode(asset, coding) {
       const known = asset.codings[coding]

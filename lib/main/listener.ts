@@ -29,7 +29,11 @@ export function createListener(
   })
 }
 
+const outOfDescriptors =
+  'No file can be opened and no connection accepted: the limit of open files is reached. Raise it (LimitNOFILE= in the unit, or ulimit -n)'
+
 function pass(event: ServerEvent, { log, onRequest }: Pick<ListenerOptions, 'log' | 'onRequest'>): void {
   if (event.kind === 'request') onRequest?.(event)
+  else if (event.kind === 'out_of_descriptors') log(outOfDescriptors)
   else log(`${event.method} ${event.path} failed (${event.id})`, event.error)
 }

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { apiRoutes } from '../../lib/api/routes.js'
 import type { Auth } from '../../lib/auth/bearer.js'
+import { publicBody } from '../../lib/http/route.js'
 import { startServer } from '../support/server.js'
 
 /** The API as it is promised. A row that comes or goes must come or go here, too: this list is read by people. */
@@ -110,6 +111,15 @@ t.test('who may call what', async t => {
 
   t.test('the table is the one that is promised', async t => {
     t.equal(routes.map(({ method, path, auth }) => `${method} ${path} ${auth}`).join('\n'), promised.trim())
+  })
+
+  t.test('what anybody may send is small and soon over', async t => {
+    const open = routes.filter(({ auth }) => auth === 'public')
+    for (const { path, body = publicBody } of open) t.ok(body.maxBytes <= 8192 && body.totalMs <= 20_000, path)
+    const large = { headers: { 'content-type': 'application/json' }, body: JSON.stringify({ token: 'x'.repeat(9000) }) }
+    for (const { method, path } of open.filter(({ method }) => method === 'POST')) {
+      t.match(await stage.as(null).send(method, path, large), { status: 413, body: { code: 'too_large' } }, path)
+    }
   })
 
   for (const { method, path, auth } of routes) {
