@@ -4,7 +4,7 @@ import type { Connections } from './connections.js'
 
 /** How long a client may take to read the answer to a request that could not be parsed. */
 const closeMs = 2_000
-const pipelineCode = 'SVC_PIPELINE'
+const pipelineCode = 'PIPELINE_TOO_LONG'
 
 /** Connections whose bytes could not be parsed: whatever follows on them is not looked at. */
 const refused = new WeakSet<Socket>()

@@ -16,6 +16,7 @@ const statusOf: Record<RefusalKind, number> = {
   conflict: 409,
   too_large: 413,
   unsupported_type: 415,
+  misdirected: 421,
   upgrade: 426,
   too_many: 429,
   unsupported: 501,

@@ -15,6 +15,7 @@ import type { CrowdLimits } from './crowd.js'
 import { crowdLimits, isOutOfDescriptors } from './descriptors.js'
 import { checkHead, Exchange } from './exchange.js'
 import type { ExchangeOptions } from './exchange.js'
+import { checkHost } from './host.js'
 import { defaultLingerLimits } from './linger.js'
 import type { LingerLimits } from './linger.js'
 import { createPeers } from './peers.js'
@@ -91,6 +92,8 @@ export interface ServerOptions<R extends string, A> extends Table<R, A> {
   authorize(route: Route<R, A>, facts: RequestFacts): A | Promise<A>
   /** Addresses and CIDR; asked at every request that came through a proxy. Garbage in it is ignored. */
   trustedProxies(): readonly string[]
+  /** Names that the server answers to, in lower case, asked for at every request; default, and if empty: all (host.ts). */
+  allowedHosts?(): readonly string[]
   log(event: ServerEvent): void
   limits?: Partial<ServerLimits>
   /** What connections speak below HTTP, if anything: `createSecureServer`, which most servers need not load. */
@@ -116,7 +119,7 @@ export interface HttpServer<R extends string = string, A = unknown> {
 
 /** An HTTP/1.1 server for a table of routes. */
 export function createHttpServer<R extends string, A>(options: ServerOptions<R, A>): HttpServer<R, A> {
-  const { base, authorize, log } = options
+  const { base, authorize, log, allowedHosts = () => [] } = options
   const limits = { ...defaultLimits, ...options.limits }
   let { fallback } = options
   let router = createRouter(options.routes)
@@ -177,6 +180,7 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
     if (!connections.enter(exchange)) return endPipeline(request.socket, connections)
     try {
       checkHead(request, exchange)
+      checkHost(exchange, allowedHosts())
       const reply = route(exchange)
       const status = reply instanceof Promise ? undefined : sendAtOnce(exchange, reply, connections)
       if (status === undefined) void answerLater(exchange, reply)

@@ -130,7 +130,7 @@ export function createServices(world: World, front: Front): Services {
       upload: { deployer, findProject: id => findProject(store, id), settings, pageOf },
       deployments: { deployer, records, pageOf },
       logs: { records, deployer, deployments },
-      settings: { settings, webhook, status },
+      settings: { settings, webhook, status, publicUrl },
       health: { health },
       audit: { listAudit: query => listAudit(store, query) },
       storage: { storage },

@@ -18,6 +18,7 @@ export const words: Words = {
   'Archives kept': '保留的压缩包',
   'Addresses that may deploy': '允许部署的地址',
   'Trusted proxies': '受信任的代理',
+  'Host names of the panel': '面板的主机名',
 
   'Where notifications are sent; empty: nowhere.': '通知发送到的地址；留空则不发送。',
   'Which events are sent.': '发送哪些事件。',
