@@ -14,7 +14,7 @@ import { migrationHandlers } from './migration.js'
 import { overviewHandlers } from './overview.js'
 import { probeRow } from './probe.js'
 import { projectHandlers } from './projects.js'
-import { crossOrigin, row, taking } from './route.js'
+import { crossOrigin, depending, row, taking, versioned } from './route.js'
 import type { ApiRoute } from './route.js'
 import { searchHandlers } from './search.js'
 import { settingsHandlers } from './settings.js'
@@ -27,6 +27,8 @@ import { uploadHandlers } from './upload.js'
 
 /** What the handlers need, room by room. */
 export interface ApiNeeds {
+  /** As the store has it. */
+  version(tables: readonly string[]): string
   auth: Parameters<typeof authHandlers>[0]
   projects: Parameters<typeof projectHandlers>[0]
   categories: Parameters<typeof labelHandlers>[1]
@@ -53,6 +55,9 @@ export interface ApiNeeds {
 
   terminal: Parameters<typeof terminalHandlers>[0]
 }
+
+/** Of what a project is told: its labels, and how its newest deployment stands. */
+const projectTables = ['projects', 'projectTags', 'categories', 'tags', 'deployments'] as const
 
 /** The whole API: method, path, who may call it (`auth/bearer.ts` says what each word admits), and what answers. */
 export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
@@ -82,7 +87,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
 
   const terminal = terminalHandlers(needs.terminal)
 
-  return [
+  return versioned([
     probeRow(needs.health.health),
     row('GET', '/api/health/detail', 'admin', health.detail),
 
@@ -90,10 +95,10 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('POST', '/api/auth/reset', 'local', auth.resetToken),
     row('POST', '/api/tickets', 'admin', auth.ticket),
 
-    row('GET', '/api/projects', 'admin', projects.list),
+    depending(projectTables, row('GET', '/api/projects', 'admin', projects.list)),
     row('POST', '/api/projects', 'admin', projects.create),
     row('POST', '/api/projects/bulk', 'admin', projects.bulk),
-    row('GET', '/api/projects/:id', 'admin', projects.get),
+    depending(projectTables, row('GET', '/api/projects/:id', 'admin', projects.get)),
     row('PUT', '/api/projects/:id', 'admin', projects.update),
     row('DELETE', '/api/projects/:id', 'admin', projects.remove),
     row('POST', '/api/projects/:id/token', 'admin', projects.regenerateToken),
@@ -103,11 +108,11 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('GET', '/api/projects/:id/file', 'admin', files.preview),
     row('GET', '/api/projects/:id/download', 'admin_download', files.download),
 
-    row('GET', '/api/categories', 'admin', categories.list),
+    depending(['categories', 'projects'], row('GET', '/api/categories', 'admin', categories.list)),
     row('POST', '/api/categories', 'admin', categories.create),
     row('PUT', '/api/categories/:id', 'admin', categories.update),
     row('DELETE', '/api/categories/:id', 'admin', categories.remove),
-    row('GET', '/api/tags', 'admin', tags.list),
+    depending(['tags', 'projects', 'projectTags'], row('GET', '/api/tags', 'admin', tags.list)),
     row('POST', '/api/tags', 'admin', tags.create),
     row('PUT', '/api/tags/:id', 'admin', tags.update),
     row('DELETE', '/api/tags/:id', 'admin', tags.remove),
@@ -119,7 +124,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('GET', '/api/deployments/:id/files', 'read', deployments.files),
     row('GET', '/api/deployments/:id/changes', 'read', deployments.changes),
 
-    row('GET', '/api/logs', 'read', logs.list),
+    depending(['deployments'], row('GET', '/api/logs', 'read', logs.list), logs.showsOutput),
     row('GET', '/api/logs/:deployId', 'read', logs.get),
     row('GET', '/api/logs/:deployId/stream', 'read', logs.stream),
     row('GET', '/api/logs/:deployId/output', 'download', logs.output),
@@ -143,7 +148,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('GET', '/api/settings/status', 'admin', settings.status),
     row('POST', '/api/settings/webhook-test', 'admin', settings.testWebhook),
 
-    row('GET', '/api/audit', 'admin', audit.list),
+    depending(['audit'], row('GET', '/api/audit', 'admin', audit.list)),
     row('GET', '/api/storage', 'admin', storage.usage),
     row('POST', '/api/storage/clean', 'admin', storage.clean),
 
@@ -169,5 +174,5 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
 
     row('GET', '/api/terminal/available', 'admin', terminal.available),
     row('GET', '/api/terminal/ws', 'terminal', terminal.connect)
-  ]
+  ], needs.version)
 }

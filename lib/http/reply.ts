@@ -1,5 +1,6 @@
 import { Refusal } from '../base/refusal.js'
 import type { RefusalKind } from '../base/refusal.js'
+import { minCompressBytes } from './coding.js'
 import type { Reply } from './route.js'
 
 export type Headers = Record<string, string>
@@ -94,7 +95,9 @@ export function wholeReply(reply: Extract<Reply, { kind: 'json' | 'bytes' | 'emp
     case 'json': {
       const body = JSON.stringify(reply.body)
       const headers = mergeHeaders(jsonHeaders, reply.headers)
-      headers['content-length'] = String(Buffer.byteLength(body))
+      const bytes = Buffer.byteLength(body)
+      headers['content-length'] = String(bytes)
+      if (bytes >= minCompressBytes) headers['vary'] ??= 'accept-encoding'
       return { status: reply.status, headers, body }
     }
     case 'bytes': {

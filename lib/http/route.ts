@@ -97,6 +97,11 @@ export interface Route<R extends string = string, A = unknown> {
   auth: R
   /** Default: `publicBody` if `auth` is `public`, else `jsonBody`. */
   body?: BodyLimits
+  /**
+   * Of a GET: text that changes whenever the answer to this request may (null: nobody knows). It becomes the ETag, and
+   * a client that has the answer gets a 304 before the handler is asked.
+   */
+  version?(request: Request<A>): string | null
   /** Pages of any other origin may call it (the Fetch standard's CORS, without credentials); OPTIONS is answered for it. */
   cors?: boolean
   handle(request: Request<A>): Reply | Promise<Reply>

@@ -19,6 +19,7 @@ import { checkHost } from './host.js'
 import { defaultLingerLimits } from './linger.js'
 import type { LingerLimits } from './linger.js'
 import { createPeers } from './peers.js'
+import { hasTag } from './conditional.js'
 import { corsHeaders, failureReply, methodReply, preflightReply, refusalReply } from './reply.js'
 import { jsonBody, publicBody } from './route.js'
 import type { BodyLimits, ClientAddress, Reply, RequestFacts, Request, Route } from './route.js'
@@ -55,6 +56,8 @@ export const defaultLimits: ServerLimits = {
   linger: defaultLingerLimits
 }
 
+/** Answers hold secrets, so browsers keep none on a disk; the panel keeps what it may ask for again in memory. */
+const notStored = { 'cache-control': 'no-store', vary: 'accept-encoding' }
 const complainEveryMs = 60_000
 
 /** What the server tells about its work. No query is ever in it: a ticket may be. */
@@ -133,6 +136,8 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
   })
   const local = new WeakSet<Socket>()
   const adopted: NetServer[] = []
+  /** A version is good within this process only. */
+  const startId = randomBytes(6).toString('base64url')
   let relievedAtMs = -Infinity
   let removeSocket: (() => Promise<void>) | undefined
 
@@ -248,7 +253,14 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
   function handle(row: Route<R, A>, exchange: Exchange, actor: A): Reply | Promise<Reply> {
     exchange.actor = actor
     if ((row.auth as string) !== 'public') crowd.mark(exchange.request.socket, null)
-    return row.handle(exchange as Request<A>)
+    const request = exchange as Request<A>
+    const version = row.version?.(request) ?? null
+    if (version === null) return row.handle(request)
+    // Taken before the handler reads: what is written meanwhile makes the tag old, never the answer.
+    const etag = `W/"${startId}-${version}"`
+    if (hasTag(request.headers, etag)) return { kind: 'empty', status: 304, headers: { ...notStored, etag } }
+    const reply = row.handle(request)
+    return reply instanceof Promise ? reply.then(reply => tagged(reply, etag)) : tagged(reply, etag)
   }
 
   function answerMethod(exchange: Exchange, { allow, cors }: { allow: string; cors: string }): Reply {
@@ -340,6 +352,10 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
 
 function limitsOf({ auth, body }: Route): BodyLimits {
   return body ?? (auth === 'public' ? publicBody : jsonBody)
+}
+
+function tagged(reply: Reply, etag: string): Reply {
+  return reply.kind === 'json' && reply.status === 200 ? { ...reply, headers: { ...reply.headers, etag } } : reply
 }
 
 function outOfDescriptors(cause: unknown): Refusal {

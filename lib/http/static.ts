@@ -3,6 +3,8 @@ import { readFile, stat } from 'node:fs/promises'
 import { extname, join, sep } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
+import { chooseCoding, minCompressBytes } from './coding.js'
+import type { Coding } from './coding.js'
 import { wantedPart } from './conditional.js'
 import { contentType, isCompressible } from './content-types.js'
 import { fileReply } from './file.js'
@@ -25,8 +27,6 @@ export type Static = (request: Pick<Request, 'path' | 'headers' | 'method'>) => 
 const maxCachedBytes = 2 * 1024 * 1024
 /** All files and their compressed forms together; past it the cache begins anew. */
 const maxCacheBytes = 64 * 1024 * 1024
-/** Below it, the saving does not pay for the header. */
-const minCompressBytes = 1024
 
 /** Nothing but what this server itself sent runs or is shown, and nothing leaves for elsewhere. */
 const policyHeaders: Headers = {
@@ -41,8 +41,6 @@ const policyHeaders: Headers = {
 const checkedHeaders: Headers = { 'cache-control': 'no-cache' }
 /** What is no document obeys the policy of the page that uses it. Its own copy would be a sixth of a first visit. */
 const belongsToPage = /^text\/(javascript|css)\b/
-
-type Coding = 'br' | 'gzip' | 'identity'
 
 /** A file in memory, as long as the one on disk is the same. */
 interface Asset {
@@ -119,16 +117,6 @@ async function assetReply(asset: Asset, cache: Cache, { headers }: Pick<Request,
 /** Pictures are used again and again within one page, and a browser would ask again each time. */
 function cachedFor({ type }: Asset): Headers {
   return type.startsWith('image/') ? { 'cache-control': 'max-age=300' } : checkedHeaders
-}
-
-/** RFC 9110 §12.5.3, as far as it matters here: the best of what is accepted, `q=0` being a refusal. */
-function chooseCoding(accept: string | string[] | undefined): Coding {
-  const text = String(accept ?? '')
-  const accepts = (coding: string): boolean => {
-    const found = new RegExp(`(?:^|,)\\s*${coding}\\s*(?:;\\s*q=([\\d.]+))?\\s*(?:,|$)`, 'i').exec(text)
-    return found !== null && Number(found[1] ?? 1) > 0
-  }
-  return accepts('br') ? 'br' : accepts('gzip') ? 'gzip' : 'identity'
 }
 
 /** Of a file, as `stat` gives it. */

@@ -115,6 +115,7 @@ export function createServices(world: World, front: Front): Services {
     logViewer,
     terminals,
     api: {
+      version: store.version,
       auth: { admin, lockout: createLockout({ clock }), tickets, audit },
       projects: {
         projects,

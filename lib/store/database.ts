@@ -31,6 +31,7 @@ import type { Call } from './redo.js'
 import { openRedoFile } from './redo-file.js'
 import { loadSqlite } from './sqlite.js'
 import { upgrade } from './upgrade.js'
+import { createVersions } from './versions.js'
 
 export type Value = string | number | null | Uint8Array
 
@@ -64,6 +65,8 @@ export interface Store extends Reader {
   state(): StoreState
   /** Grows whenever memory changes: what was read at one revision is so until the next. */
   revision(): number
+  /** Text that changes whenever one of these tables does (versions.ts); good within this process only. */
+  version(tables: readonly string[]): string
   /** Folds the redo log into svc.db. */
   checkpoint(): Promise<void>
   /**
@@ -111,6 +114,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   let failure: string | null = null
   let isWriting = false
   let revision = 0
+  const versions = createVersions()
   let closing: Promise<void> | null = null
   let damage: Refusal | null = null
   let verifying: Promise<void> | null = recovered.isChecked ? Promise.resolve() : null
@@ -163,6 +167,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   /** Memory becomes what the disk holds, after a write in it could not be made durable. */
   function rebuild(): void {
     revision++
+    versions.countAll()
     memory?.close()
     memory = null
     try {
@@ -195,6 +200,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       recorder.end()
       isWriting = false
       revision++
+      versions.count(calls)
     }
   }
 
@@ -242,6 +248,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       return { ok: error === null, path: databasePath, error }
     },
     revision: () => revision,
+    version: tables => versions.of(tables),
     checkpoint: () => checkpoints.fold(),
     image,
     close: () => (closing ??= close())
