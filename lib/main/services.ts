@@ -95,7 +95,10 @@ export function createServices(world: World, front: Front): Services {
   const status = () => readStatus(store, { version, uptimeMs: elapsedOf(clock) - startedAtMs })
   const stats = createStats({ store, clock })
   const records = createRecords({ findDeployment: id => findDeployment(store, id), deployer })
-  const health = createHealth({ store, clock, version, startedAtMs, home })
+  const health = createHealth({
+    store, clock, version, startedAtMs, home,
+    checksHostNames: () => publicUrl !== null || settings.list('allowed_hosts').length > 0
+  })
   const disk = async () => (await health.detail()).disk
   const terminals = createTerminals({
     isOffered: world.terminal,

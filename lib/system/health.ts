@@ -24,11 +24,13 @@ interface Needs {
   version: string
   startedAtMs: number
   home: { directory: string; tmp: string }
+  /** Whether requests for other host names are refused. */
+  checksHostNames?(): boolean
   /** Of the file system that holds the data directory. */
   diskOf?: (directory: string) => Promise<DiskFigures>
 }
 
-export function createHealth({ store, clock, version, startedAtMs, home, diskOf = toldDisk }: Needs): Health {
+export function createHealth({ store, clock, version, startedAtMs, home, diskOf = toldDisk, checksHostNames }: Needs): Health {
   const { report } = createProbe({ store, clock, version, startedAtMs })
 
   return {
@@ -50,6 +52,7 @@ export function createHealth({ store, clock, version, startedAtMs, home, diskOf 
         disk,
         kiteHome: { path: home.directory, writable, tmpWritable },
         deploy: recentDeployments(store),
+        ...(checksHostNames === undefined ? {} : { hostNamesChecked: checksHostNames() }),
         memoryMB: { rss: megabytes(rss), heapUsed: megabytes(heapUsed) }
       }
     },
