@@ -7,7 +7,7 @@ t.test('the best coding that is accepted', async t => {
     [undefined, 'identity'], ['', 'identity'], ['gzip', 'gzip'], ['gzip, deflate, br', 'br'], ['br;q=0, gzip', 'gzip'], ['GZIP ; q=0.5', 'gzip'],
     ['gzip;q=0', 'identity'], ['x-gzip', 'identity'], ['identity', 'identity']
   ]
-  for (const [accept, coding] of cases) t.equal(chooseCoding(accept), coding, accept)
+  for (const [accept, coding] of cases) t.equal(chooseCoding(accept), coding, String(accept))
 })
 
 t.test('gzip is for answers that are worth it', async t => {
