@@ -163,7 +163,8 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
     const { witnessed, viaProxy } = client(socket, {})
     if (!local.has(socket)) crowd.add(socket, { address: witnessed, isProxy: viaProxy })
   })
-  // A connection could not be accepted. `listen` has a listener of its own while it listens.
+  // A connection could not be accepted: for want of descriptors, or because it has gone already. A failed `listen` has
+  // a listener of its own.
   server.on('error', error => void (isOutOfDescriptors(error) && relieve()))
   server.on('request', (request, response) => answer(request, response, { awaitsContinue: false }))
   server.on('checkContinue', (request, response) => answer(request, response, { awaitsContinue: true }))
@@ -219,7 +220,13 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
   }
 
   function refuse(exchange: Exchange, error: unknown): Reply {
-    return error instanceof Refusal ? refusalReply(error) : fail(exchange, error)
+    if (!(error instanceof Refusal)) return fail(exchange, error)
+    if (error.kind === 'unauthorized') markAnonymous(exchange)
+    return refusalReply(error)
+  }
+
+  function markAnonymous(exchange: Exchange): void {
+    crowd.mark(exchange.request.socket, exchange.client.witnessed)
   }
 
   /** Closes a connection in favour of those that could not be accepted, or of the files that could not be opened. */
@@ -239,7 +246,7 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
     exchange.belowPath = path
     const match = router.match(exchange.method, path)
     if (match.outcome !== 'route' && completion !== null) return completion.then(() => route(exchange))
-    crowd.mark(exchange.request.socket, exchange.client.witnessed)
+    if (match.outcome !== 'route' || isPublic(match.route)) markAnonymous(exchange)
     if (match.outcome === 'method') return answerMethod(exchange, match)
     if (match.outcome === 'none') return fallBack(exchange)
     exchange.params = match.params
@@ -252,7 +259,7 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
 
   function handle(row: Route<R, A>, exchange: Exchange, actor: A): Reply | Promise<Reply> {
     exchange.actor = actor
-    if ((row.auth as string) !== 'public') crowd.mark(exchange.request.socket, null)
+    if (!isPublic(row)) crowd.mark(exchange.request.socket, null)
     const request = exchange as Request<A>
     const version = row.version?.(request) ?? null
     if (version === null) return row.handle(request)
@@ -350,8 +357,12 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
   }
 }
 
-function limitsOf({ auth, body }: Route): BodyLimits {
-  return body ?? (auth === 'public' ? publicBody : jsonBody)
+function isPublic({ auth }: Pick<Route, 'auth'>): boolean {
+  return auth === 'public'
+}
+
+function limitsOf(route: Route): BodyLimits {
+  return route.body ?? (isPublic(route) ? publicBody : jsonBody)
 }
 
 function tagged(reply: Reply, etag: string): Reply {
