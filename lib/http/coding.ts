@@ -30,7 +30,7 @@ export function wantsGzip(acceptEncoding: string | string[] | undefined, bytes: 
 
 /**
  * The answer in gzip, made in a thread. What is secret and what an attacker chose may be compressed together, which leaks
- * through the length to whoever can make a victim ask and see the length (BREACH). Nobody can make a browser ask here:
+ * through the length to an attacker who can make a victim ask and see the length (BREACH). Nobody can make a browser ask here:
  * answers with secrets need a bearer that no page of another origin can send, and these routes have no CORS.
  */
 export async function gzipped({ status, headers, body }: Whole): Promise<Whole> {

@@ -3,7 +3,7 @@
  *
  * A connection is KNOWN while its last request was authorised by a route that is not public. All others are ANONYMOUS:
  * those without a request, those that wait between two requests of public routes, and those that are being answered one.
- * Anonymous connections have a limit of their own, well below the descriptors of the process, so that whoever opens
+ * Anonymous connections have a limit of their own, well below the descriptors of the process, so that a client that opens
  * thousands of them takes neither memory nor descriptors from deployments. Nobody is refused for what others do: a new
  * connection is always accepted, and the oldest anonymous one of the address that has the most of them is closed. An
  * address is the one that a client cannot invent (`witnessed`), so users behind one proxy are told apart as soon as
