@@ -1,4 +1,4 @@
-import type { Deployment } from '../lib/model/deployment.js'
+import type { DeploymentRow } from '../lib/model/deployment.js'
 import { NoticeEvent } from './elements/svc-notices.js'
 import { deploymentWords, errorWords } from './elements/words.js'
 import type { PageContext } from './pages/page.js'
@@ -35,11 +35,11 @@ export function watchEnded({ app, context }: { app: HTMLElement; context: PageCo
 }
 
 /** The pages of a deployment and of its project tell it themselves. */
-function isElsewhere({ id, projectId }: Deployment): boolean {
+function isElsewhere({ id, projectId }: DeploymentRow): boolean {
   return !location.pathname.includes(id) && !location.pathname.includes(projectId)
 }
 
-function noticeOf(deployment: Deployment): NoticeEvent {
+function noticeOf(deployment: DeploymentRow): NoticeEvent {
   const values = { project: deployment.projectName, deployment: deploymentWords(deployment) }
   return deployment.status === 'failed'
     ? new NoticeEvent(t('{project}: “{deployment}” failed', values), 'failed', `deployments/${deployment.id}`)

@@ -33,7 +33,7 @@ export interface LogsNeeds {
 
 /** Deployment records and their output (§4.5, §6.1). */
 export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
-  return {
+  const handlers = {
     list: async request => {
       const { query } = request
       const filter = { projectId: visibleProject(request), status: queryChoice(query, 'status', statuses) }
@@ -42,7 +42,8 @@ export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
       const limit = queryLimit(query, 'limit', { fallback: 100, max: 500 })
       const rows = deployments.list({ ...filter, limit, before })
       const total = deployments.count(filter)
-      return json(await Promise.all(rows.map(records.listed)), 200, { 'x-total-count': String(total) })
+      const items = showsOutput(request) ? await Promise.all(rows.map(records.listed)) : rows
+      return json(items, 200, { 'x-total-count': String(total) })
     },
 
     get: async request => {
@@ -63,6 +64,7 @@ export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
       return textReply(output, `${id}.log`)
     }
   } satisfies Record<string, Handler>
+  return { ...handlers, showsOutput }
 
   /** A part of the output; its place, in bytes of what is stored, is in the head. */
   async function windowOf(deployId: string, request: ApiRequest): Promise<Reply> {
@@ -95,6 +97,11 @@ export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
 const eventsOf = perObject((block: StoredBlock) => encodeEvents(
   Array.from(linesOf(block), ({ line, nextOffset }) => ({ event: 'log', id: nextOffset, data: { data: line.text, at: line.at } }))
 ))
+
+/** Whether each record of the list is to have the end of its output, which is read from a file. */
+function showsOutput({ query }: ApiRequest): boolean {
+  return queryChoice(query, 'output', ['end', 'none'] as const) !== 'none'
+}
 
 /** The project a list is limited to: the one asked for; for a project's token its own. */
 function visibleProject(request: ApiRequest): string | undefined {

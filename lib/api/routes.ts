@@ -1,3 +1,4 @@
+import { streamedBody } from '../http/route.js'
 import { auditHandlers } from './audit.js'
 import { authHandlers } from './auth.js'
 import { backupHandlers } from './backup.js'
@@ -13,12 +14,12 @@ import { migrationHandlers } from './migration.js'
 import { overviewHandlers } from './overview.js'
 import { probeRow } from './probe.js'
 import { projectHandlers } from './projects.js'
-import { crossOrigin, row } from './route.js'
+import { crossOrigin, depending, row, taking, versioned } from './route.js'
 import type { ApiRoute } from './route.js'
 import { searchHandlers } from './search.js'
 import { settingsHandlers } from './settings.js'
 import { storageHandlers } from './storage.js'
-import { telemetryHandlers } from './telemetry.js'
+import { reportBody, telemetryHandlers } from './telemetry.js'
 import { statsHandlers } from './stats.js'
 import { systemHandlers } from './system.js'
 import { terminalHandlers } from './terminal.js'
@@ -26,6 +27,8 @@ import { uploadHandlers } from './upload.js'
 
 /** What the handlers need, room by room. */
 export interface ApiNeeds {
+  /** As the store has it. */
+  version(tables: readonly string[]): string
   auth: Parameters<typeof authHandlers>[0]
   projects: Parameters<typeof projectHandlers>[0]
   categories: Parameters<typeof labelHandlers>[1]
@@ -52,6 +55,9 @@ export interface ApiNeeds {
 
   terminal: Parameters<typeof terminalHandlers>[0]
 }
+
+/** Of what a project is told: its labels, and how its newest deployment stands. */
+const projectTables = ['projects', 'projectTags', 'categories', 'tags', 'deployments'] as const
 
 /** The whole API: method, path, who may call it (`auth/bearer.ts` says what each word admits), and what answers. */
 export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
@@ -81,7 +87,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
 
   const terminal = terminalHandlers(needs.terminal)
 
-  return [
+  return versioned([
     probeRow(needs.health.health),
     row('GET', '/api/health/detail', 'admin', health.detail),
 
@@ -89,10 +95,10 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('POST', '/api/auth/reset', 'local', auth.resetToken),
     row('POST', '/api/tickets', 'admin', auth.ticket),
 
-    row('GET', '/api/projects', 'admin', projects.list),
+    depending(projectTables, row('GET', '/api/projects', 'admin', projects.list)),
     row('POST', '/api/projects', 'admin', projects.create),
     row('POST', '/api/projects/bulk', 'admin', projects.bulk),
-    row('GET', '/api/projects/:id', 'admin', projects.get),
+    depending(projectTables, row('GET', '/api/projects/:id', 'admin', projects.get)),
     row('PUT', '/api/projects/:id', 'admin', projects.update),
     row('DELETE', '/api/projects/:id', 'admin', projects.remove),
     row('POST', '/api/projects/:id/token', 'admin', projects.regenerateToken),
@@ -102,23 +108,23 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('GET', '/api/projects/:id/file', 'admin', files.preview),
     row('GET', '/api/projects/:id/download', 'admin_download', files.download),
 
-    row('GET', '/api/categories', 'admin', categories.list),
+    depending(['categories', 'projects'], row('GET', '/api/categories', 'admin', categories.list)),
     row('POST', '/api/categories', 'admin', categories.create),
     row('PUT', '/api/categories/:id', 'admin', categories.update),
     row('DELETE', '/api/categories/:id', 'admin', categories.remove),
-    row('GET', '/api/tags', 'admin', tags.list),
+    depending(['tags', 'projects', 'projectTags'], row('GET', '/api/tags', 'admin', tags.list)),
     row('POST', '/api/tags', 'admin', tags.create),
     row('PUT', '/api/tags/:id', 'admin', tags.update),
     row('DELETE', '/api/tags/:id', 'admin', tags.remove),
 
-    row('POST', '/api/deploy/upload', 'upload', upload),
+    taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', upload)),
     row('POST', '/api/deployments/:id/rollback', 'operate', deployments.rollback),
     row('POST', '/api/deployments/:id/cancel', 'admin', deployments.cancel),
     row('PATCH', '/api/deployments/:id/status', 'admin', deployments.mark),
     row('GET', '/api/deployments/:id/files', 'read', deployments.files),
     row('GET', '/api/deployments/:id/changes', 'read', deployments.changes),
 
-    row('GET', '/api/logs', 'read', logs.list),
+    depending(['deployments'], row('GET', '/api/logs', 'read', logs.list), logs.showsOutput),
     row('GET', '/api/logs/:deployId', 'read', logs.get),
     row('GET', '/api/logs/:deployId/stream', 'read', logs.stream),
     row('GET', '/api/logs/:deployId/output', 'download', logs.output),
@@ -142,11 +148,11 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('GET', '/api/settings/status', 'admin', settings.status),
     row('POST', '/api/settings/webhook-test', 'admin', settings.testWebhook),
 
-    row('GET', '/api/audit', 'admin', audit.list),
+    depending(['audit'], row('GET', '/api/audit', 'admin', audit.list)),
     row('GET', '/api/storage', 'admin', storage.usage),
     row('POST', '/api/storage/clean', 'admin', storage.clean),
 
-    crossOrigin(row('POST', '/api/public/telemetry/report', 'public', telemetry.report)),
+    crossOrigin(taking(reportBody, row('POST', '/api/public/telemetry/report', 'public', telemetry.report))),
     crossOrigin(row('GET', '/api/public/telemetry/overview', 'public', telemetry.overview)),
 
     row('GET', '/api/overview', 'admin', overview.read),
@@ -162,11 +168,11 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('GET', '/api/fs/list', 'admin', fs.list),
 
     row('GET', '/api/migration/export', 'admin_download', migration.export),
-    row('POST', '/api/migration/import', 'admin', migration.import),
+    taking(streamedBody, row('POST', '/api/migration/import', 'admin', migration.import)),
     row('GET', '/api/migration/verify', 'admin', migration.verify),
     row('GET', '/api/backup', 'local', backup.write),
 
     row('GET', '/api/terminal/available', 'admin', terminal.available),
     row('GET', '/api/terminal/ws', 'terminal', terminal.connect)
-  ]
+  ], needs.version)
 }

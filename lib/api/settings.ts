@@ -1,21 +1,25 @@
+import { Refusal } from '../base/refusal.js'
 import { checkKeepsIn } from '../auth/allow-list.js'
 import type { Webhook } from '../notify/webhook.js'
 import { itemsOf } from '../system/setting-checks.js'
 import { describeSettings } from '../system/settings.js'
 import type { Settings } from '../system/settings.js'
 import type { ServerStatus } from '../model/health.js'
+import { isAllowedHost } from '../http/host.js'
 import { json } from '../http/route.js'
 import { readFields } from './fields.js'
-import type { Handler } from './route.js'
+import type { ApiRequest, Handler } from './route.js'
 
 export interface SettingsNeeds {
   settings: Settings
   status(): ServerStatus
   webhook: Pick<Webhook, 'test'>
+  /** As `readPublicUrl` gives it. */
+  publicUrl: string | null
 }
 
 /** Settings and the server's figures (§4.7). */
-export function settingsHandlers({ settings, status, webhook }: SettingsNeeds) {
+export function settingsHandlers({ settings, status, webhook, publicUrl }: SettingsNeeds) {
   return {
     read: () => json(settings.all()),
 
@@ -27,6 +31,8 @@ export function settingsHandlers({ settings, status, webhook }: SettingsNeeds) {
       readFields(given, {})
       const values = settings.check(given as Record<string, unknown>)
       const allowed = values.get('allowed_ips')
+      const hosts = values.get('allowed_hosts')
+      if (hosts !== undefined && !client.local) checkKeepsName(request, itemsOf(hosts))
       if (allowed !== undefined && !client.local) checkKeepsIn(itemsOf(allowed), client.witnessed)
       await settings.update(values, actor)
       return json({ success: true, message: 'The settings were saved' })
@@ -41,4 +47,12 @@ export function settingsHandlers({ settings, status, webhook }: SettingsNeeds) {
       return json({ success: false, statusCode, durationMs, attempts, error })
     }
   } satisfies Record<string, Handler>
+
+  /** Refuses a list that the request itself would not pass: 400 `shuts_out_yourself`. */
+  function checkKeepsName({ headers }: ApiRequest, listed: readonly string[]): void {
+    const names = listed.length === 0 || publicUrl === null ? listed : [...listed, new URL(publicUrl).hostname]
+    if (isAllowedHost(headers.host, names)) return
+    const sentence = `"allowed_hosts" cannot be set: it does not have "${headers.host}", so this address of the panel would not work any more`
+    throw new Refusal('invalid', 'shuts_out_yourself', sentence, { field: 'allowed_hosts' })
+  }
 }

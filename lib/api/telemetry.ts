@@ -1,6 +1,6 @@
 import { invalid } from '../base/refusal.js'
 import { networkOf } from '../http/client-address.js'
-import { json } from '../http/route.js'
+import { json, publicBody } from '../http/route.js'
 import { telemetryEvents, type TelemetryOverview, type TelemetryReport } from '../model/telemetry.js'
 import { line, oneOf, queryLimit, readFields, type Read } from './fields.js'
 import type { Handler } from './route.js'
@@ -14,7 +14,7 @@ export interface TelemetryNeeds {
 }
 
 /** decisions §9 */
-const maxReportBytes = 1024
+export const reportBody = { ...publicBody, maxBytes: 1024 }
 const defaultDays = 30
 
 /** The collector of a fleet's reports, and what it tells (§4.12, decisions §9). */
@@ -22,7 +22,7 @@ export function telemetryHandlers({ collector, maxDays, reports, overviews }: Te
   return {
     report: async request => {
       reports.take(networkOf(request.client.witnessed))
-      const report = readFields(await request.json(maxReportBytes), {
+      const report = readFields(await request.json(), {
         event: oneOf(telemetryEvents),
         ts: instant,
         svcVersion: word,

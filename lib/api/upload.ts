@@ -78,7 +78,7 @@ function checkContentLength(request: ApiRequest, limitBytes: number): void {
 
 function checkField(name: string, value: string, caller: Caller, findProject: UploadNeeds['findProject']): void {
   if (name === 'projectId') checkProject(value, caller, findProject)
-  else readers[name as keyof typeof readers]?.(value)
+  else if (isRead(name)) readers[name](value)
 }
 
 /** Whose token it is decides what may be seen: another project's says 403 of every other id, known or not. */
@@ -114,6 +114,11 @@ const readers = {
   message: (value: string) => message(value, 'message'),
   postDeployAsync: (value: string | undefined) => switchText(value, 'postDeployAsync'),
   env: readVariables
+}
+
+/** Own names only: a client may call a field "__proto__" or "constructor". */
+function isRead(name: string): name is keyof typeof readers {
+  return Object.hasOwn(readers, name)
 }
 
 /** `env`: a JSON object of texts, serialised as a string (§4.6). */

@@ -9,6 +9,7 @@ export type RefusalKind =
   | 'conflict'
   | 'too_large'
   | 'unsupported_type'
+  | 'misdirected'
   | 'upgrade'
   | 'too_many'
   | 'timed_out'

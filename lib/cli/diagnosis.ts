@@ -104,7 +104,7 @@ export async function diagnoseServer(client: Client, token: { from: string } | n
   const detail = await attempt(() => client.json<HealthDetail>({ path: '/api/health/detail', alsoStatus: unhealthy }))
   if (!(detail instanceof Refusal)) {
     const terminal = await attempt(() => client.json<TerminalAvailability>({ path: '/api/terminal/available' }))
-    return [version, ...detailFindings(detail), ...(terminal instanceof Refusal ? [] : [terminalFinding(terminal)])]
+    return [version, ...detailFindings(detail), ...nameFindings(detail, client.address), ...(terminal instanceof Refusal ? [] : [terminalFinding(terminal)])]
   }
   const isToken = detail.kind === 'unauthorized' || detail.kind === 'forbidden'
   const advice = isToken ? `Correct the token (it came from ${token.from}); "svc admin reset-password" on the server sets another` : serverAdvice(detail, client.address)
@@ -130,6 +130,16 @@ export function detailFindings(detail: HealthDetail): Finding[] {
       ? warning('Deployments', `the last one failed (${oneLine(deploy.last5[0].projectName)})`, `svc logs ${deploy.last5[0].id}`)
       : pass('Deployments', deploy.successRate === null ? 'none yet' : `${deploy.successRate} % of the last ${deploy.last5.length} succeeded`)
   ]
+}
+
+/** Pure. A server that people reach by a name should know it; at an address of this machine nobody else can be meant. */
+export function nameFindings({ hostNamesChecked }: HealthDetail, address: string): Finding[] {
+  const check = 'Host names'
+  const { hostname } = new URL(address)
+  if (hostNamesChecked === undefined || /^(localhost|127\..*|\[::1\])$/.test(hostname)) return []
+  if (hostNamesChecked) return [pass(check, 'requests for other names are refused')]
+  const advice = `Start the server with SVC_PUBLIC_URL, or set allowed_hosts to "${hostname}"`
+  return [warning(check, 'the server answers to every name, also to one that another site points at it', advice)]
 }
 
 /** Pure. Nothing else needs it, so it is no failure; and where somebody has switched it off, nothing is amiss. */

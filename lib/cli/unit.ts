@@ -51,9 +51,11 @@ NotifyAccess=all
 ${owner(options)}
 ExecStart=${commandLine(command)}
 ExecReload=/bin/kill -HUP $MAINPID
-# .env.local with ADMIN_TOKEN=... may lie here. SVC_PUBLIC_URL is another variable that may be set.
+# .env.local with ADMIN_TOKEN=... may lie here.
 WorkingDirectory=${specifiers(home)}
 Environment=${word(`SVC_HOME=${home}`)}
+# The address in browsers: links use it, and requests for other host names are refused.
+#Environment=SVC_PUBLIC_URL=https://deploy.example.org
 ${directories(options)}
 # Putting right what a killed server left behind may take a while.
 TimeoutStartSec=600

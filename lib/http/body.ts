@@ -1,12 +1,13 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import { Refusal } from '../base/refusal.js'
+import type { BodyLimits } from './route.js'
 
-/** decisions §1 */
-export const maxJsonBytes = 1024 * 1024
 const bufferedBytes = 64 * 1024
+const minBufferBytes = 512
 
 export interface BodyOptions {
+  limits: BodyLimits
   /** How long the client may send nothing while it is its turn; then 408 `body_timeout`. */
   idleMs: number
   /** Called before the first byte is asked for: where the client waits for it, this says `100 Continue`. */
@@ -24,6 +25,7 @@ export class RequestBody extends Readable {
   readonly #source: IncomingMessage
   readonly #options: BodyOptions
   #idle: NodeJS.Timeout | undefined
+  #total: NodeJS.Timeout | undefined
   #isOurTurn = false
   #isEnded = false
 
@@ -43,6 +45,7 @@ export class RequestBody extends Readable {
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     clearTimeout(this.#idle)
+    clearTimeout(this.#total)
     this.#source.off('data', this.#take).off('end', this.#finish).off('close', this.#lose)
     if (!this.#isEnded) this.#source.pause()
     done(error)
@@ -51,7 +54,9 @@ export class RequestBody extends Readable {
   #start(): void {
     if (this.#source.destroyed && !this.#source.readableEnded && !this.#source.complete) return this.#lose()
     this.#options.onFirstRead()
-    this.#idle = setTimeout(this.#expire, this.#options.idleMs)
+    const { idleMs, limits: { totalMs } } = this.#options
+    this.#idle = setTimeout(this.#expire, idleMs)
+    if (totalMs !== Infinity) this.#total = setTimeout(() => this.#fail(`it did not end within ${totalMs / 1000} s`), totalMs)
     this.#source.on('error', this.#lose).on('close', this.#lose).on('end', this.#finish).on('data', this.#take)
   }
 
@@ -62,6 +67,7 @@ export class RequestBody extends Readable {
 
   readonly #take = (chunk: Buffer): void => {
     this.receivedBytes += chunk.length
+    if (this.receivedBytes > this.#options.limits.maxBytes) return void this.destroy(tooLarge(this.#options.limits))
     this.#idle?.refresh()
     if (this.push(chunk)) return
     this.#isOurTurn = true
@@ -71,6 +77,7 @@ export class RequestBody extends Readable {
   readonly #finish = (): void => {
     this.#isEnded = true
     clearTimeout(this.#idle)
+    clearTimeout(this.#total)
     this.push(null)
   }
 
@@ -81,8 +88,11 @@ export class RequestBody extends Readable {
 
   readonly #expire = (): void => {
     if (this.#isOurTurn) return void this.#idle?.refresh()
-    const seconds = this.#options.idleMs / 1000
-    this.destroy(new Refusal('timed_out', 'body_timeout', `The body is incomplete: nothing came for ${seconds} s`))
+    this.#fail(`nothing came for ${this.#options.idleMs / 1000} s`)
+  }
+
+  #fail(reason: string): void {
+    this.destroy(new Refusal('timed_out', 'body_timeout', `The body is incomplete: ${reason}`))
   }
 }
 
@@ -90,15 +100,12 @@ export class RequestBody extends Readable {
  * The body as JSON; undefined when the request has none. Refuses: 415 `unsupported_type`, 413 `too_large` (before
  * reading, where the length is announced), 400 `invalid_body`.
  */
-export async function readJson(
-  body: RequestBody,
-  headers: IncomingHttpHeaders,
-  maxBytes: number = maxJsonBytes
-): Promise<unknown> {
+export async function readJson(body: RequestBody, headers: IncomingHttpHeaders, limits: BodyLimits): Promise<unknown> {
   if (!hasBody(headers)) return undefined
   checkType(headers)
-  if (Number(headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes)
-  return parseJson(await collect(body, maxBytes))
+  const announced = Number(headers['content-length'] ?? 0)
+  if (announced > limits.maxBytes) throw tooLarge(limits)
+  return parseJson(await collect(body, announced))
 }
 
 /** Whether the head announces a body at all (RFC 9112 §6.3). */
@@ -118,16 +125,29 @@ function checkType(headers: IncomingHttpHeaders): void {
   throw new Refusal('unsupported_type', 'unsupported_type', sentence)
 }
 
-function collect(body: RequestBody, maxBytes: number): Promise<Buffer> {
+/** The whole body, which has its limit. Chunks are joined as they come: 8,000 of one byte each would take megabytes. */
+function collect(body: RequestBody, announced: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
+    let bytes: Buffer = Buffer.alloc(0)
+    let length = 0
     body.on('error', reject)
     body.on('data', (chunk: Buffer) => {
-      chunks.push(chunk)
-      if (body.receivedBytes > maxBytes) body.destroy(tooLarge(maxBytes))
+      if (length === 0 && chunk.length === announced) bytes = chunk
+      else {
+        if (length + chunk.length > bytes.length) bytes = enlarged(bytes, length + chunk.length)
+        chunk.copy(bytes, length)
+      }
+      length += chunk.length
     })
-    body.on('end', () => resolve(chunks.length === 1 ? chunks[0] as Buffer : Buffer.concat(chunks)))
+    body.on('end', () => resolve(bytes.subarray(0, length)))
   })
+}
+
+/** Twice as large at least, so that joining many chunks copies each byte a few times only. */
+function enlarged(bytes: Buffer, least: number): Buffer {
+  const larger = Buffer.allocUnsafe(Math.max(least, 2 * bytes.length, minBufferBytes))
+  bytes.copy(larger)
+  return larger
 }
 
 function parseJson(bytes: Buffer): unknown {
@@ -138,6 +158,6 @@ function parseJson(bytes: Buffer): unknown {
   }
 }
 
-function tooLarge(maxBytes: number): Refusal {
+function tooLarge({ maxBytes }: BodyLimits): Refusal {
   return new Refusal('too_large', 'too_large', `The body is too large: JSON may have at most ${maxBytes} bytes`)
 }

@@ -1,22 +1,47 @@
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Connections } from './connections.js'
 
 /** How long a client may take to read the answer to a request that could not be parsed. */
 const closeMs = 2_000
+const pipelineCode = 'PIPELINE_TOO_LONG'
+
+/** Connections whose bytes could not be parsed: whatever follows on them is not looked at. */
+const refused = new WeakSet<Socket>()
 
 /**
- * Answers bytes that are no HTTP request, with the same JSON body as everything else, then closes. There is no request
- * and no response to do it with, so the head is written by hand.
+ * Answers bytes that are not an HTTP request with the JSON body of every refusal, then closes the connection. There is
+ * no request and no response to do it with, so the head is written by hand. Answers to earlier requests of the
+ * connection end first. An answer that was given before the body broke stays the only one.
  */
 export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket, connections: Connections): void {
-  if (socket.destroyed || socket.writableEnded) return
-  let isAnswered = false
-  for (const exchange of connections.exchangesOf(socket)) {
-    isAnswered ||= exchange.response.headersSent
-    exchange.abort()
-  }
-  if (isAnswered || !socket.writable || error.code === 'ECONNRESET') return void socket.destroy()
-  hangUp(socket, explain(error))
+  if (refused.has(socket) && error.code !== 'ECONNRESET') return
+  refused.add(socket)
+  const exchanges = [...connections.exchangesOf(socket)]
+  const broken = exchanges.find(({ request }) => !request.complete)
+  if (broken?.answeredAtMs === undefined) broken?.abort()
+  if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy()
+  const isAnswered = broken?.response.headersSent ?? false
+  const earlier = exchanges.filter(exchange => exchange !== broken && !exchange.response.writableFinished)
+  void Promise.all(earlier.map(({ response }) => ended(response))).then(() => {
+    if (!isAnswered) hangUp(socket, explain(error))
+    else if (broken?.answeredAtMs === undefined) socket.destroy()
+    else closeGently(socket, '')
+  })
+}
+
+/** Whether the connection has been told that its bytes cannot be parsed. */
+export function isRefused(socket: Socket): boolean {
+  return refused.has(socket)
+}
+
+/** Answers no further request of a client that sends one after the other and reads no answer. */
+export function endPipeline(socket: Socket, connections: Connections): void {
+  answerBrokenRequest(Object.assign(new Error('too many requests'), { code: pipelineCode }), socket, connections)
+}
+
+function ended(response: ServerResponse): Promise<void> {
+  return new Promise(resolve => void response.once('finish', resolve).once('close', resolve))
 }
 
 /** What is said of bytes that are no request. */
@@ -26,10 +51,10 @@ interface Explanation {
   sentence: string
 }
 
-/** Says why, and closes. What still comes is read, or a reset would overtake the answer. */
+/** Says why, and closes. */
 export function hangUp(socket: Socket, { status, code, sentence }: Explanation): void {
   const body = JSON.stringify({ success: false, error: sentence, message: sentence, code })
-  socket.end([
+  closeGently(socket, [
     `HTTP/1.1 ${status}`,
     'content-type: application/json; charset=utf-8',
     `content-length: ${Buffer.byteLength(body)}`,
@@ -39,6 +64,12 @@ export function hangUp(socket: Socket, { status, code, sentence }: Explanation):
     '',
     body
   ].join('\r\n'))
+}
+
+/** Ends the connection. What still arrives is read and dropped, because a reset would overtake the answer. */
+function closeGently(socket: Socket, lastBytes: string): void {
+  if (!socket.writable) return
+  socket.end(lastBytes)
   socket.resume()
   const close = setTimeout(() => socket.destroy(), closeMs)
   socket.once('close', () => clearTimeout(close))
@@ -51,6 +82,12 @@ function explain(error: NodeJS.ErrnoException): Explanation {
         status: '431 Request Header Fields Too Large',
         code: 'header_too_large',
         sentence: 'The request cannot be read: its headers are too long'
+      }
+    case pipelineCode:
+      return {
+        status: '429 Too Many Requests',
+        code: 'too_many_requests',
+        sentence: 'The request was not answered: too many requests were sent on this connection before their answers were read'
       }
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return {

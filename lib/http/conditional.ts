@@ -22,6 +22,11 @@ export function wantedPart(
   return resolveRange(found[1] as string, found[2] as string, bytes)
 }
 
+/** Whether the client has the answer with this tag (RFC 9110 §13.1.2, weak comparison). */
+export function hasTag(headers: IncomingHttpHeaders, etag: string): boolean {
+  return headers['if-none-match'] !== undefined && isUnchanged(headers, etag, Infinity)
+}
+
 function resolveRange(first: string, last: string, bytes: number): Wanted {
   if (first !== '' && last !== '' && Number(last) < Number(first)) return { outcome: 'all' }
   const from = first === '' ? Math.max(0, bytes - Number(last)) : Number(first)

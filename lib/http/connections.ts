@@ -7,8 +7,10 @@ export interface Connections {
   readonly isStopping: boolean
   /** May be told of a connection again: one that was given back to node:http (`ignoreUpgrade`). */
   add(socket: Socket): void
-  enter(exchange: Exchange): void
+  /** Takes in a request; false: the client has sent `maxPipelined` requests without reading the answers. */
+  enter(exchange: Exchange): boolean
   leave(exchange: Exchange): void
+  isBusy(socket: Socket): boolean
   /** The requests of a connection that are being answered. */
   exchangesOf(socket: Socket): Iterable<Exchange>
   /**
@@ -20,8 +22,10 @@ export interface Connections {
   drain(graceMs: number): Promise<void>
 }
 
-export function createConnections(): Connections {
+export function createConnections({ maxPipelined }: { maxPipelined: number }): Connections {
   const busy = new Map<Socket, Set<Exchange>>()
+  /** Requests that came while an answer was under way, since the last one that did not. */
+  const pipelined = new WeakMap<Socket, number>()
   let isStopping = false
   let onEmpty: Array<() => void> = []
 
@@ -54,8 +58,18 @@ export function createConnections(): Connections {
       socket.once('close', () => remove(socket))
     },
     enter(exchange) {
-      busy.get(exchange.request.socket)?.add(exchange)
+      const { socket } = exchange.request
+      const exchanges = busy.get(socket)
+      if (!exchanges?.size && socket.writableLength === 0) pipelined.delete(socket)
+      else {
+        const count = (pipelined.get(socket) ?? 0) + 1
+        pipelined.set(socket, count)
+        if (count > maxPipelined) return false
+      }
+      exchanges?.add(exchange)
+      return true
     },
+    isBusy: socket => (busy.get(socket)?.size ?? 0) > 0,
     leave(exchange) {
       const { socket } = exchange.request
       const exchanges = busy.get(socket)

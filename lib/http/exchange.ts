@@ -4,7 +4,8 @@ import { performance } from 'node:perf_hooks'
 import { Refusal } from '../base/refusal.js'
 import { hasBody, readJson, RequestBody } from './body.js'
 import { pathSegments } from './router.js'
-import type { ClientAddress, Method, Request } from './route.js'
+import { publicBody } from './route.js'
+import type { BodyLimits, ClientAddress, Method, Request } from './route.js'
 import { clientGone } from './sink.js'
 
 /** What an exchange needs of its server. */
@@ -34,6 +35,8 @@ export class Exchange implements Request {
   belowPath = ''
   params: Readonly<Record<string, string>> = {}
   actor: unknown
+  /** Of the route. */
+  bodyLimits: BodyLimits = publicBody
   /** Whether the reply is a stream that only ends when somebody stops it. */
   isLasting = false
   readonly startedAtMs = performance.now()
@@ -92,6 +95,7 @@ export class Exchange implements Request {
 
   get body(): RequestBody {
     return this.#body ??= new RequestBody(this.request, {
+      limits: this.bodyLimits,
       idleMs: this.#options.bodyIdleMs,
       onFirstRead: () => {
         if (!this.#awaitsContinue) return
@@ -101,8 +105,8 @@ export class Exchange implements Request {
     })
   }
 
-  json(maxBytes?: number): Promise<unknown> {
-    return readJson(this.body, this.request.headers, maxBytes)
+  json(): Promise<unknown> {
+    return readJson(this.body, this.request.headers, this.bodyLimits)
   }
 
   /** Whether nobody waits for the reply any more. */
@@ -140,7 +144,7 @@ export class Exchange implements Request {
 /** Refuses a head that HTTP forbids although it could be parsed: 400 `invalid_request`. */
 export function checkHead(request: IncomingMessage, exchange: Exchange): void {
   const { host } = request.headers
-  if (host === undefined ? request.httpVersion === '1.1' : !isHost(host) || countHosts(request.rawHeaders) > 1) {
+  if (host === undefined ? request.httpVersion !== '1.0' : !isHost(host) || countHosts(request.rawHeaders) > 1) {
     throw invalidRequest('a request names its host once, as "name", "name:port" or "[address]:port"')
   }
   if (/[^\x21-\x7e]/.test(request.url ?? '/') || !exchange.rawPath.startsWith('/')) {

@@ -1,5 +1,6 @@
 import { Refusal } from '../base/refusal.js'
 import type { RefusalKind } from '../base/refusal.js'
+import { minCompressBytes } from './coding.js'
 import type { Reply } from './route.js'
 
 export type Headers = Record<string, string>
@@ -16,6 +17,7 @@ const statusOf: Record<RefusalKind, number> = {
   conflict: 409,
   too_large: 413,
   unsupported_type: 415,
+  misdirected: 421,
   upgrade: 426,
   too_many: 429,
   unsupported: 501,
@@ -93,7 +95,9 @@ export function wholeReply(reply: Extract<Reply, { kind: 'json' | 'bytes' | 'emp
     case 'json': {
       const body = JSON.stringify(reply.body)
       const headers = mergeHeaders(jsonHeaders, reply.headers)
-      headers['content-length'] = String(Buffer.byteLength(body))
+      const bytes = Buffer.byteLength(body)
+      headers['content-length'] = String(bytes)
+      if (bytes >= minCompressBytes) headers['vary'] ??= 'accept-encoding'
       return { status: reply.status, headers, body }
     }
     case 'bytes': {

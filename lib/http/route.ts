@@ -30,8 +30,8 @@ export interface Request<A = unknown> {
   readonly signal: AbortSignal
   /** The body, unread. Destroying it leaves the connection usable for the reply. Fails: `aborted`, 408 `body_timeout`. */
   readonly body: Readable
-  /** The body as JSON, at most `maxBytes` (1 MiB). Refuses: 413 `too_large`, 400 `invalid_body`, 415 `unsupported_type`. */
-  json(maxBytes?: number): Promise<unknown>
+  /** The body as JSON, within the route's limits. Refuses: 413 `too_large`, 400 `invalid_body`, 415 `unsupported_type`. */
+  json(): Promise<unknown>
 }
 
 /** What is known of a request before its body is read: all that an authorisation may look at. */
@@ -73,6 +73,21 @@ export type Reply =
    */
   | { kind: 'websocket'; open(exchange: Exchange, fail: (error: unknown) => void): Promise<Reply | undefined> }
 
+/** What a route takes as the body of a request. */
+export interface BodyLimits {
+  /** Bytes; then 413 `too_large`. Infinity: the handler streams the body, and has limits of its own. */
+  maxBytes: number
+  /** From the first read to the last byte; then 408 `body_timeout`. Infinity: only silences are limited. */
+  totalMs: number
+}
+
+/** decisions §1: a JSON body of a client that has proved who it is. */
+export const jsonBody: BodyLimits = { maxBytes: 1024 * 1024, totalMs: Infinity }
+/** A body from anybody: small, and soon over. */
+export const publicBody: BodyLimits = { maxBytes: 8 * 1024, totalMs: 20_000 }
+/** A body that the handler reads as it comes: an upload. */
+export const streamedBody: BodyLimits = { maxBytes: Infinity, totalMs: Infinity }
+
 /**
  * One row of a route table. `R` names who may call it: a required field, so that a route without a decision does not
  * compile. The token is checked before the body is read.
@@ -81,7 +96,15 @@ export interface Route<R extends string = string, A = unknown> {
   method: Method
   /** Segments, parameters as `:name`: `/api/projects/:id`. A last segment `*name` takes the rest. */
   path: string
+  /** `public`: nobody is asked who they are, and the connection stays anonymous (crowd.ts). */
   auth: R
+  /** Default: `publicBody` if `auth` is `public`, else `jsonBody`. */
+  body?: BodyLimits
+  /**
+   * Of a GET: text that changes whenever the answer to this request may (null: nobody knows). It becomes the ETag, and
+   * a client that has the answer gets a 304 before the handler is asked.
+   */
+  version?(request: Request<A>): string | null
   /** Pages of any other origin may call it (the Fetch standard's CORS, without credentials); OPTIONS is answered for it. */
   cors?: boolean
   handle(request: Request<A>): Reply | Promise<Reply>

@@ -31,6 +31,7 @@ export function createSecureServer(options: ServerOptions, { certificate, renewe
   server.removeAllListeners('connection').on('connection', (socket: Socket) => {
     const key = keyOf(socket)
     early.set(key, socket)
+    if (early.size > maxEarly) early.values().next().value?.destroy()
     socket.once('close', () => void (early.get(key) === socket && early.delete(key)))
     void receive(socket)
   })
@@ -54,6 +55,9 @@ export function createSecureServer(options: ServerOptions, { certificate, renewe
   }
   return server
 }
+
+/** Handshakes under way at a time; the oldest gives way. Connections are counted (crowd.ts) when theirs is over. */
+const maxEarly = 256
 
 const notSecure = {
   status: '400 Bad Request',

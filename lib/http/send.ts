@@ -2,6 +2,7 @@ import { performance } from 'node:perf_hooks'
 import { Refusal } from '../base/refusal.js'
 import type { Slices } from '../base/slices.js'
 import { stopping } from './connections.js'
+import { gzipped, wantsGzip } from './coding.js'
 import type { Exchange } from './exchange.js'
 import { dropRest } from './linger.js'
 import type { LingerLimits } from './linger.js'
@@ -31,6 +32,7 @@ export function sendAtOnce(exchange: Exchange, reply: Reply, { isStopping }: Pic
   const { response } = exchange
   if (reply.kind !== 'json' || isStopping || response.destroyed || exchange.unreadBytes > 0) return undefined
   const { status, headers, body } = wholeReply(reply)
+  if (wantsGzip(exchange.headers['accept-encoding'], body.length)) return undefined
   response.writeHead(status, headers)
   if (exchange.method === 'HEAD') response.end()
   else response.end(body)
@@ -51,6 +53,11 @@ export async function send(exchange: Exchange, reply: Reply, options: SendOption
         if (options.isStopping) throw stopping()
         const refusal = await reply.open(exchange, error => void options.fail(exchange, error))
         return refusal === undefined ? 101 : await send(exchange, refusal, options)
+      }
+      case 'json': {
+        const whole = wholeReply(reply)
+        const isSmall = !wantsGzip(exchange.headers['accept-encoding'], whole.body.length)
+        return await sendWhole(exchange, isSmall ? whole : await gzipped(whole), options)
       }
       default:
         return await sendWhole(exchange, wholeReply(reply), options)

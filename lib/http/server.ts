@@ -8,16 +8,22 @@ import { Refusal } from '../base/refusal.js'
 import { createSlices } from '../base/slices.js'
 import { bunVersion } from '../base/runtime.js'
 import { belowBase } from './base-path.js'
-import { answerBrokenRequest } from './broken-request.js'
+import { answerBrokenRequest, endPipeline, isRefused } from './broken-request.js'
 import { localClient } from './client-address.js'
 import { createConnections } from './connections.js'
+import { createCrowd } from './crowd.js'
+import type { CrowdLimits } from './crowd.js'
+import { crowdLimits, isOutOfDescriptors } from './descriptors.js'
 import { checkHead, Exchange } from './exchange.js'
 import type { ExchangeOptions } from './exchange.js'
+import { checkHost } from './host.js'
 import { defaultLingerLimits } from './linger.js'
 import type { LingerLimits } from './linger.js'
 import { createPeers } from './peers.js'
+import { hasTag } from './conditional.js'
 import { corsHeaders, failureReply, methodReply, preflightReply, refusalReply } from './reply.js'
-import type { ClientAddress, Reply, RequestFacts, Request, Route } from './route.js'
+import { jsonBody, publicBody } from './route.js'
+import type { BodyLimits, ClientAddress, Reply, RequestFacts, Request, Route } from './route.js'
 import { createRouter } from './router.js'
 import { send, sendAtOnce } from './send.js'
 import type { SocketPlace } from './socket-file.js'
@@ -34,7 +40,11 @@ export interface ServerLimits {
   stalledMs: number
   /** Between two requests. Longer than the minute that proxies keep a connection, so that it is they who close it. */
   keepAliveMs: number
+  /** Requests that a client sends without reading the answers; then the connection ends behind the last of these. */
+  maxPipelined: number
   linger: LingerLimits
+  /** Connections; default: half of the process's descriptors, a quarter for anonymous clients. */
+  crowd?: CrowdLimits
 }
 
 export const defaultLimits: ServerLimits = {
@@ -43,8 +53,13 @@ export const defaultLimits: ServerLimits = {
   bodyIdleMs: 60_000,
   stalledMs: 10 * 60_000,
   keepAliveMs: 75_000,
+  maxPipelined: 16,
   linger: defaultLingerLimits
 }
+
+/** Answers hold secrets, so browsers keep none on a disk; the panel keeps what it may ask for again in memory. */
+const notStored = { 'cache-control': 'no-store', vary: 'accept-encoding' }
+const complainEveryMs = 60_000
 
 /** What the server tells about its work. No query is ever in it: a ticket may be. */
 export type ServerEvent =
@@ -63,6 +78,8 @@ export type ServerEvent =
     }
   /** A bug: `id` is what the client was told. */
   | { kind: 'failure'; id: string; method: string; path: string; error: unknown }
+  /** The process, or the system, has no descriptor left: at most once a minute. */
+  | { kind: 'out_of_descriptors' }
 
 /** What a server answers. */
 export interface Table<R extends string, A> {
@@ -80,6 +97,8 @@ export interface ServerOptions<R extends string, A> extends Table<R, A> {
   authorize(route: Route<R, A>, facts: RequestFacts): A | Promise<A>
   /** Addresses and CIDR; asked at every request that came through a proxy. Garbage in it is ignored. */
   trustedProxies(): readonly string[]
+  /** Names that the server answers to, in lower case, asked for at every request; default, and if empty: all (host.ts). */
+  allowedHosts?(): readonly string[]
   log(event: ServerEvent): void
   limits?: Partial<ServerLimits>
   /** What connections speak below HTTP, if anything: `createSecureServer`, which most servers need not load. */
@@ -105,17 +124,24 @@ export interface HttpServer<R extends string = string, A = unknown> {
 
 /** An HTTP/1.1 server for a table of routes. */
 export function createHttpServer<R extends string, A>(options: ServerOptions<R, A>): HttpServer<R, A> {
-  const { base, authorize, log } = options
+  const { base, authorize, log, allowedHosts = () => [] } = options
   const limits = { ...defaultLimits, ...options.limits }
   let { fallback } = options
   let router = createRouter(options.routes)
   let finish = (): void => {}
   let completion = options.isPartial ? new Promise<void>(resolve => void (finish = resolve)) : null
   const clientOf = createPeers(options.trustedProxies)
-  const connections = createConnections()
+  const connections = createConnections(limits)
   const slices = createSlices()
+  const crowd = createCrowd({
+    limits: limits.crowd ?? crowdLimits(),
+    isBusy: socket => connections.isBusy(socket)
+  })
   const local = new WeakSet<Socket>()
   const adopted: NetServer[] = []
+  /** A version is good within this process only. */
+  const startId = randomBytes(6).toString('base64url')
+  let relievedAtMs = -Infinity
   let removeSocket: (() => Promise<void>) | undefined
 
   const httpOptions: HttpOptions = {
@@ -135,7 +161,14 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
   const arrival = options.secure === undefined ? 'connection' : 'secureConnection'
   // Set below, where something waits to be written, and by Node for the silence between two requests.
   server.on('timeout', (socket: Socket) => connections.expire(socket))
-  server.on(arrival, (socket: Socket) => connections.add(socket))
+  server.on(arrival, (socket: Socket) => {
+    connections.add(socket)
+    const { witnessed, viaProxy } = client(socket, {})
+    if (!local.has(socket)) crowd.add(socket, { address: witnessed, isProxy: viaProxy })
+  })
+  // A connection could not be accepted: for want of descriptors, or because it has gone already. A failed `listen` has
+  // a listener of its own.
+  server.on('error', error => void (isOutOfDescriptors(error) && relieve()))
   server.on('request', (request, response) => answer(request, response, { awaitsContinue: false }))
   server.on('checkContinue', (request, response) => answer(request, response, { awaitsContinue: true }))
   // RFC 9110 §10.1.1 lets a server ignore an expectation it does not know.
@@ -151,10 +184,12 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
   function answer(
     request: IncomingMessage, response: ServerResponse, asked: Pick<ExchangeOptions, 'awaitsContinue' | 'upgradeHead'>
   ): void {
+    if (isRefused(request.socket)) return
     const exchange = new Exchange({ request, response, ...asked, bodyIdleMs: limits.bodyIdleMs, client })
-    connections.enter(exchange)
+    if (!connections.enter(exchange)) return endPipeline(request.socket, connections)
     try {
       checkHead(request, exchange)
+      checkHost(exchange, allowedHosts())
       const reply = route(exchange)
       const status = reply instanceof Promise ? undefined : sendAtOnce(exchange, reply, connections)
       if (status === undefined) void answerLater(exchange, reply)
@@ -188,7 +223,22 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
   }
 
   function refuse(exchange: Exchange, error: unknown): Reply {
-    return error instanceof Refusal ? refusalReply(error) : fail(exchange, error)
+    if (!(error instanceof Refusal)) return fail(exchange, error)
+    if (error.kind === 'unauthorized') markAnonymous(exchange)
+    return refusalReply(error)
+  }
+
+  function markAnonymous(exchange: Exchange): void {
+    crowd.mark(exchange.request.socket, exchange.client.witnessed)
+  }
+
+  /** Closes a connection in favour of those that could not be accepted, or of the files that could not be opened. */
+  function relieve(): void {
+    crowd.makeRoom()
+    const nowMs = performance.now()
+    if (nowMs - relievedAtMs < complainEveryMs) return
+    relievedAtMs = nowMs
+    log({ kind: 'out_of_descriptors' })
   }
 
   function route(exchange: Exchange): Reply | Promise<Reply> {
@@ -199,9 +249,11 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
     exchange.belowPath = path
     const match = router.match(exchange.method, path)
     if (match.outcome !== 'route' && completion !== null) return completion.then(() => route(exchange))
+    if (match.outcome !== 'route' || isPublic(match.route)) markAnonymous(exchange)
     if (match.outcome === 'method') return answerMethod(exchange, match)
     if (match.outcome === 'none') return fallBack(exchange)
     exchange.params = match.params
+    exchange.bodyLimits = limitsOf(match.route)
     if (match.route.cors) for (const name in corsHeaders) exchange.response.setHeader(name, corsHeaders[name] as string)
     const actor = authorize(match.route, exchange)
     if (actor instanceof Promise) return actor.then(actor => handle(match.route, exchange, actor))
@@ -210,7 +262,15 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
 
   function handle(row: Route<R, A>, exchange: Exchange, actor: A): Reply | Promise<Reply> {
     exchange.actor = actor
-    return row.handle(exchange as Request<A>)
+    if (!isPublic(row)) crowd.mark(exchange.request.socket, null)
+    const request = exchange as Request<A>
+    const version = row.version?.(request) ?? null
+    if (version === null) return row.handle(request)
+    // Taken before the handler reads: what is written meanwhile makes the tag old, never the answer.
+    const etag = `W/"${startId}-${version}"`
+    if (hasTag(request.headers, etag)) return { kind: 'empty', status: 304, headers: { ...notStored, etag } }
+    const reply = row.handle(request)
+    return reply instanceof Promise ? reply.then(reply => tagged(reply, etag)) : tagged(reply, etag)
   }
 
   function answerMethod(exchange: Exchange, { allow, cors }: { allow: string; cors: string }): Reply {
@@ -234,6 +294,10 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
 
   /** Tells the log about a bug, and the client under which id. */
   function fail(exchange: Exchange, error: unknown): Extract<Reply, { kind: 'json' }> {
+    if (isOutOfDescriptors(error)) {
+      relieve()
+      return refusalReply(outOfDescriptors(error))
+    }
     const id = randomBytes(6).toString('hex')
     log({ kind: 'failure', id, method: exchange.method, path: exchange.rawPath, error })
     return failureReply(id)
@@ -294,6 +358,23 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
       for (const other of adopted) other.off('connection', takeLocal)
     }
   }
+}
+
+function isPublic({ auth }: Pick<Route, 'auth'>): boolean {
+  return auth === 'public'
+}
+
+function limitsOf(route: Route): BodyLimits {
+  return route.body ?? (isPublic(route) ? publicBody : jsonBody)
+}
+
+function tagged(reply: Reply, etag: string): Reply {
+  return reply.kind === 'json' && reply.status === 200 ? { ...reply, headers: { ...reply.headers, etag } } : reply
+}
+
+function outOfDescriptors(cause: unknown): Refusal {
+  const sentence = 'The server cannot open another file: its limit of open files is reached. Try again later'
+  return new Refusal('unavailable', 'out_of_descriptors', sentence, { cause, retryAfterSeconds: 5 })
 }
 
 function nothingHere(exchange: Exchange): Refusal {

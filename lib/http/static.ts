@@ -3,6 +3,8 @@ import { readFile, stat } from 'node:fs/promises'
 import { extname, join, sep } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
+import { chooseCoding, minCompressBytes } from './coding.js'
+import type { Coding } from './coding.js'
 import { wantedPart } from './conditional.js'
 import { contentType, isCompressible } from './content-types.js'
 import { fileReply } from './file.js'
@@ -25,8 +27,6 @@ export type Static = (request: Pick<Request, 'path' | 'headers' | 'method'>) => 
 const maxCachedBytes = 2 * 1024 * 1024
 /** All files and their compressed forms together; past it the cache begins anew. */
 const maxCacheBytes = 64 * 1024 * 1024
-/** Below it, the saving does not pay for the header. */
-const minCompressBytes = 1024
 
 /** Nothing but what this server itself sent runs or is shown, and nothing leaves for elsewhere. */
 const policyHeaders: Headers = {
@@ -41,8 +41,6 @@ const policyHeaders: Headers = {
 const checkedHeaders: Headers = { 'cache-control': 'no-cache' }
 /** What is no document obeys the policy of the page that uses it. Its own copy would be a sixth of a first visit. */
 const belongsToPage = /^text\/(javascript|css)\b/
-
-type Coding = 'br' | 'gzip' | 'identity'
 
 /** A file in memory, as long as the one on disk is the same. */
 interface Asset {
@@ -121,23 +119,21 @@ function cachedFor({ type }: Asset): Headers {
   return type.startsWith('image/') ? { 'cache-control': 'max-age=300' } : checkedHeaders
 }
 
-/** RFC 9110 §12.5.3, as far as it matters here: the best of what is accepted, `q=0` being a refusal. */
-function chooseCoding(accept: string | string[] | undefined): Coding {
-  const text = String(accept ?? '')
-  const accepts = (coding: string): boolean => {
-    const found = new RegExp(`(?:^|,)\\s*${coding}\\s*(?:;\\s*q=([\\d.]+))?\\s*(?:,|$)`, 'i').exec(text)
-    return found !== null && Number(found[1] ?? 1) > 0
-  }
-  return accepts('br') ? 'br' : accepts('gzip') ? 'gzip' : 'identity'
+/** Of a file, as `stat` gives it. */
+interface Version {
+  mtimeMs: number
+  size: number
 }
 
 interface Cache {
-  find(path: string, found: { mtimeMs: number; size: number }, change: (bytes: Buffer) => Buffer): Promise<Asset>
+  find(path: string, version: Version, change: (bytes: Buffer) => Buffer): Promise<Asset>
   encode(asset: Asset, coding: Coding): Promise<Buffer>
 }
 
 function createCache(): Cache {
   const assets = new Map<string, Asset>()
+  /** Files that are being read: a thousand requests at once need one of each. */
+  const reading = new Map<string, Promise<Asset>>()
   let bytes = 0
 
   function count(added: number): void {
@@ -147,16 +143,28 @@ function createCache(): Cache {
     bytes = 0
   }
 
+  async function read(path: string, { mtimeMs, size }: Version, change: (bytes: Buffer) => Buffer): Promise<Asset> {
+    const content = change(await readFile(path))
+    const tag = createHash('sha256').update(content).digest('base64url').slice(0, 22)
+    const asset = { mtimeMs, size, type: contentType(path), tag, codings: { identity: Promise.resolve(content) } }
+    assets.set(path, asset)
+    count(content.length)
+    return asset
+  }
+
   return {
-    async find(path, { mtimeMs, size }, change) {
+    async find(path, version, change) {
       const known = assets.get(path)
-      if (known !== undefined && known.mtimeMs === mtimeMs && known.size === size) return known
-      const content = change(await readFile(path))
-      const tag = createHash('sha256').update(content).digest('base64url').slice(0, 22)
-      const asset = { mtimeMs, size, type: contentType(path), tag, codings: { identity: Promise.resolve(content) } }
-      assets.set(path, asset)
-      count(content.length)
-      return asset
+      if (known !== undefined && known.mtimeMs === version.mtimeMs && known.size === version.size) return known
+      const begun = reading.get(path)
+      if (begun !== undefined) return await begun
+      const made = read(path, version, change)
+      reading.set(path, made)
+      try {
+        return await made
+      } finally {
+        reading.delete(path)
+      }
     },
     async encode(asset, coding) {
       const known = asset.codings[coding]

@@ -48,7 +48,7 @@ export async function serveLocally(
     const front = createFront(world, admin)
     const services = createServices(world, front)
     opened.push(() => services.deployer.stop({ wait: true }))
-    const http = createListener(front, { base: '', log })
+    const http = createListener(front, { base: '', publicUrl: null, log })
     http.complete(createTable(services, { base: '', publicUrl: null }))
     opened.push(() => http.close({ graceMs: replyGraceMs }))
     http.serve(owner.server)

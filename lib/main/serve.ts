@@ -122,7 +122,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const world: World = { store, home, clock, ids, environment, terminal, allowSystemPaths, version, publicUrl, log }
     const front = createFront(world, adminToken)
     const onRequest = options.requests ? (event: RequestEvent) => reportRequest(report, event) : undefined
-    const http = createListener(front, { base, log, onRequest, ...entrance.secure })
+    const http = createListener(front, { base, publicUrl, log, onRequest, ...entrance.secure })
     opened.push(() => http.close({ graceMs: 0 }))
     const place = await entrance.open(http)
     const { url } = place

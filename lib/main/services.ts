@@ -103,7 +103,10 @@ export function createServices(world: World, front: Front): Services {
   const status = () => readStatus(store, { version, uptimeMs: elapsedOf(clock) - startedAtMs })
   const stats = createStats({ store, clock })
   const records = createRecords({ findDeployment: id => findDeployment(store, id), deployer })
-  const health = createHealth({ store, clock, version, probe, home })
+  const health = createHealth({
+    store, clock, version, probe, home,
+    checksHostNames: () => publicUrl !== null || settings.list('allowed_hosts').length > 0
+  })
   const disk = async () => (await health.detail()).disk
   const terminals = createTerminals({
     isOffered: world.terminal,
@@ -123,6 +126,7 @@ export function createServices(world: World, front: Front): Services {
     logViewer,
     terminals,
     api: {
+      version: store.version,
       auth: { admin, limiter, tickets, audit },
       projects: {
         projects,
@@ -138,7 +142,7 @@ export function createServices(world: World, front: Front): Services {
       upload: { deployer, findProject: id => findProject(store, id), settings, quota, pageOf },
       deployments: { deployer, records, pageOf },
       logs: { records, deployer, deployments },
-      settings: { settings, webhook, status },
+      settings: { settings, webhook, status, publicUrl },
       health: { health },
       audit: { listAudit: query => listAudit(store, query) },
       storage: { storage },

@@ -32,6 +32,8 @@ export interface HealthDetail {
   /** The data directory; the name is the wire's. */
   kiteHome: { path: string; writable: boolean; tmpWritable: boolean }
   deploy: { last5: RecentDeployment[]; successRate: number | null }
+  /** Whether requests for other host names are refused; absent: an older server. */
+  hostNamesChecked?: boolean
   memoryMB: { rss: number; heapUsed: number }
 }
 

@@ -34,6 +34,7 @@ import type { Call } from './redo.js'
 import { openRedoFile } from './redo-file.js'
 import { loadSqlite } from './sqlite.js'
 import { upgrade } from './upgrade.js'
+import { createVersions } from './versions.js'
 
 export type Value = string | number | null | Uint8Array
 
@@ -69,6 +70,8 @@ export interface Store extends Reader {
   revision(): number
   /** For who keeps what it read of a table: which rows of it are written to from now on. */
   follow(table: string): Followed
+  /** Text that changes whenever one of these tables does (versions.ts); good within this process only. */
+  version(tables: readonly string[]): string
   /** Folds the redo log into svc.db. */
   checkpoint(): Promise<void>
   /**
@@ -119,6 +122,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   /** What the write that is being made has changed so far. */
   let unfinished: Call[] = []
   let revision = 0
+  const versions = createVersions()
   let closing: Promise<void> | null = null
   let damage: Refusal | null = null
   let verifying: Promise<void> | null = recovered.isChecked ? Promise.resolve() : null
@@ -175,6 +179,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   function rebuild(): void {
     revision++
     followers.touchAll()
+    versions.countAll()
     memory?.close()
     memory = null
     try {
@@ -210,6 +215,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       isWriting = false
       unfinished = []
       revision++
+      versions.count(calls)
     }
   }
 
@@ -263,6 +269,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     },
     revision: () => revision,
     follow: followers.follow,
+    version: tables => versions.of(tables),
     checkpoint: () => checkpoints.fold(),
     image,
     close: () => (closing ??= close())

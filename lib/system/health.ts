@@ -23,11 +23,13 @@ interface Needs {
   version: string
   probe: Probe
   home: { directory: string; tmp: string }
+  /** Whether requests for other host names are refused. */
+  checksHostNames?(): boolean
   /** Of the file system that holds the data directory. */
   diskOf?: (directory: string) => Promise<DiskFigures>
 }
 
-export function createHealth({ store, clock, version, probe, home, diskOf = toldDisk }: Needs): Health {
+export function createHealth({ store, clock, version, probe, home, diskOf = toldDisk, checksHostNames }: Needs): Health {
   return {
     ...probe,
 
@@ -48,6 +50,7 @@ export function createHealth({ store, clock, version, probe, home, diskOf = told
         disk,
         kiteHome: { path: home.directory, writable, tmpWritable },
         deploy: recentDeployments(store),
+        ...(checksHostNames === undefined ? {} : { hostNamesChecked: checksHostNames() }),
         memoryMB: { rss: megabytes(rss), heapUsed: megabytes(heapUsed) }
       }
     },

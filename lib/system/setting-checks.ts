@@ -83,6 +83,14 @@ export const webhookSecret: Check = (value, key) => {
   return line(value, key)
 }
 
+/** Kept in lower case; a port is not part of a name. */
+export const hostNames: Check = (value, key) => {
+  const names = itemsOf(value.toLowerCase())
+  const wrong = names.find(name => name.length > 253 || !/^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/.test(name))
+  if (wrong !== undefined) throw unusable(key, `"${wrong.slice(0, 255)}" is not a host name like "deploy.example.org", without scheme and port`)
+  return names.join(',')
+}
+
 export const addresses: Check = (value, key) => {
   const wrong = itemsOf(value).find(item => parseCidr(item) === undefined)
   if (wrong !== undefined) throw unusable(key, `"${wrong}" is neither an IP address nor a CIDR block`)

@@ -10,6 +10,7 @@ import {
   addresses,
   deployToken,
   events,
+  hostNames,
   httpUrl,
   itemsOf,
   maxValueLength,
@@ -43,6 +44,7 @@ export const settingRows = [
   row('script_timeout', 'number', '1800', whole(1, 86_400), 'How long a script may run.', 'seconds'),
   row('allow_client_scripts', 'flag', 'true', onOff, 'Whether an upload may bring scripts of its own.'),
   row('trusted_proxies', 'list', '127.0.0.0/8,::1', addresses, 'Whose X-Forwarded-For is believed: addresses, CIDR.'),
+  row('allowed_hosts', 'list', '', hostNames, 'Names in the address of the panel, next to that of SVC_PUBLIC_URL; empty and without it: all.'),
   row('allowed_ips', 'list', '', addresses, 'Who may deploy, roll back and open a terminal; empty: everybody.'),
   row('terminal_enabled', 'flag', 'true', onOff, 'Whether the panel has a terminal.'),
   row('audit_days', 'number', '400', whole(1, 36_500), 'How long entries of the audit log are kept.', 'days')

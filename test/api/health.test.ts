@@ -21,6 +21,7 @@ t.test('health of a server that is well', async t => {
     db: { ok: true, latencyMs: Number, path: home.database },
     disk: { freeBytes: Number, totalBytes: Number, percentUsed: Number },
     kiteHome: { path: home.directory, writable: true, tmpWritable: true },
+    hostNamesChecked: false,
     deploy: { last5: [], successRate: null },
     memoryMB: { rss: Number, heapUsed: Number }
   })

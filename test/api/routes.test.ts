@@ -1,5 +1,6 @@
 import t from 'tap'
 import { apiRoutes } from '../../lib/api/routes.js'
+import { publicBody } from '../../lib/http/route.js'
 import { startServer } from '../support/server.js'
 
 /** The API as it is promised; access.test.ts asks each row with every credential. A row that comes or goes must come or go here, too: this list is read by people. */
@@ -97,6 +98,15 @@ t.test('the routes', async t => {
     ]
     for (const { token, status, code } of refusals) {
       t.match(await stage.as(token).send('POST', '/api/projects', { body: '{' }), { status, body: { success: false, error: String, code } })
+    }
+  })
+
+  t.test('what anybody may send is small and soon over', async t => {
+    const open = apiRoutes(stage.server.services.api).filter(({ auth }) => auth === 'public')
+    for (const { path, body = publicBody } of open) t.ok(body.maxBytes <= 8192 && body.totalMs <= 20_000, path)
+    const large = { headers: { 'content-type': 'application/json' }, body: JSON.stringify({ token: 'x'.repeat(9000) }) }
+    for (const { method, path } of open.filter(({ method }) => method === 'POST')) {
+      t.match(await stage.as(null).send(method, path, large), { status: 413, body: { code: 'too_large' } }, path)
     }
   })
 

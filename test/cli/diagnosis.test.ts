@@ -1,5 +1,5 @@
 import t from 'tap'
-import { checkRuntime, detailFindings, terminalFinding } from '../../lib/cli/diagnosis.js'
+import { checkRuntime, detailFindings, nameFindings, terminalFinding } from '../../lib/cli/diagnosis.js'
 import type { HealthDetail } from '../../lib/model/health.js'
 
 const well: HealthDetail = {
@@ -22,6 +22,14 @@ t.test('the terminal: what cannot be is a warning, what is not wanted is none', 
   t.match(terminalFinding(off), { result: 'pass', detail: off.reason, advice: null })
   const missing = { available: false, reason: 'The terminal needs node-pty', code: 'terminal_unavailable' }
   t.match(terminalFinding(missing), { result: 'warning', detail: missing.reason, advice: /everything else works/ })
+})
+
+t.test('a server that is reached by a name should know it', async t => {
+  const found = (hostNamesChecked: boolean, address: string) => nameFindings({ ...well, hostNamesChecked }, address).map(({ result }) => result)
+  t.same(found(false, 'https://deploy.example.org/tools'), ['warning'])
+  t.same(found(true, 'https://deploy.example.org'), ['pass'])
+  for (const address of ['http://127.0.0.1:5431', 'http://localhost', 'http://[::1]:5431']) t.same(found(false, address), [], address)
+  t.same(nameFindings(well, 'https://deploy.example.org'), [], 'an older server')
 })
 
 t.test('what a server says of itself', async t => {

@@ -15,7 +15,7 @@ import type { Test } from 'tap'
 import { systemClock } from '../../lib/base/clock.js'
 import { openRenewal } from '../../lib/http/renewal.js'
 import { webSocket } from '../../lib/http/websocket/reply.js'
-import { json } from '../../lib/http/route.js'
+import { json, streamedBody } from '../../lib/http/route.js'
 import type { Route } from '../../lib/http/route.js'
 import { createSecureServer } from '../../lib/http/secure-server.js'
 import type { ServerOptions } from '../../lib/http/server.js'
@@ -26,7 +26,7 @@ const { authority, server: identity } = makeSigned()
 
 const routes: Route[] = [
   { method: 'GET', path: '/api/whoami', auth: 'public', handle: ({ client }) => json(client) },
-  { method: 'POST', path: '/api/count', auth: 'public', handle: async ({ body }) => {
+  { method: 'POST', path: '/api/count', auth: 'public', body: streamedBody, handle: async ({ body }) => {
     let bytes = 0
     for await (const chunk of body) bytes += (chunk as Buffer).length
     return json({ bytes })

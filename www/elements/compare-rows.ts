@@ -1,4 +1,4 @@
-import type { Deployment, DeploymentStep } from '../../lib/model/deployment.js'
+import type { DeploymentRow, DeploymentStep } from '../../lib/model/deployment.js'
 import { deploymentWords, sizeWords, spanWords, stepWords } from './words.js'
 import { numberWords, t } from '../words/t.js'
 
@@ -18,10 +18,10 @@ const otherShare = 0.5
 const otherMs = 1000
 
 /** What two deployments of a project have otherwise, and what they have alike. */
-export function compareRows(before: Deployment, now: Deployment): CompareRow[] {
-  const row = (name: string, words: (deployment: Deployment) => string): CompareRow =>
+export function compareRows(before: DeploymentRow, now: DeploymentRow): CompareRow[] {
+  const row = (name: string, words: (deployment: DeploymentRow) => string): CompareRow =>
     ({ name, before: words(before), now: words(now), isOther: words(before) !== words(now) })
-  const took = (deployment: Deployment): number | null =>
+  const took = (deployment: DeploymentRow): number | null =>
     deployment.endTime === null ? null : Date.parse(deployment.endTime) - Date.parse(deployment.startTime)
   return [
     row(t('Message'), deploymentWords),
@@ -64,9 +64,9 @@ export interface ScriptChange {
 }
 
 /** The scripts that ran in either. */
-export function compareScripts(before: Deployment, now: Deployment): ScriptChange[] {
+export function compareScripts(before: DeploymentRow, now: DeploymentRow): ScriptChange[] {
   return (['preDeploy', 'postDeploy'] as const).flatMap(step => {
-    const scriptOf = (deployment: Deployment): string | null =>
+    const scriptOf = (deployment: DeploymentRow): string | null =>
       deployment.scripts.find(script => script.step === step)?.script ?? null
     const change = { step, before: scriptOf(before), now: scriptOf(now) }
     return change.before === null && change.now === null ? [] : [{ ...change, isOther: change.before !== change.now }]

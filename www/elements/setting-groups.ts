@@ -37,6 +37,7 @@ export const settingGroups: readonly SettingGroup[] = [
     rows: [
       { key: 'allowed_ips', words: 'Addresses that may deploy' },
       { key: 'trusted_proxies', words: 'Trusted proxies' },
+      { key: 'allowed_hosts', words: 'Host names of the panel' },
       { key: 'terminal_enabled', words: 'Terminal' },
       { key: 'audit_days', words: 'Audit log kept' }
     ]

@@ -1,4 +1,4 @@
-import type { Deployment } from '../../lib/model/deployment.js'
+import type { DeploymentRow } from '../../lib/model/deployment.js'
 import type { Changes } from '../../lib/model/manifest.js'
 import type { Calls } from '../server/calls.js'
 import { css, SvcElement } from '../dom/element.js'
@@ -73,22 +73,22 @@ export class SvcCompare extends SvcElement {
   `
 
   calls!: Calls
-  #deployment!: Deployment
+  #deployment!: DeploymentRow
   #against: string | null = null
-  #others: readonly Deployment[] | null = null
-  #other: Deployment | null = null
+  #others: readonly DeploymentRow[] | null = null
+  #other: DeploymentRow | null = null
   #changes: Changes | null = null
   #problem: string | null = null
   #kind: Kind = 'changed'
   #page = 0
   #asked = 0
 
-  get deployment(): Deployment {
+  get deployment(): DeploymentRow {
     return this.#deployment
   }
 
-  set deployment(deployment: Deployment) {
-    const before = this.#deployment as Deployment | undefined
+  set deployment(deployment: DeploymentRow) {
+    const before = this.#deployment as DeploymentRow | undefined
     this.#deployment = deployment
     // It ended, or was corrected: what it put in place is known now.
     if (before !== undefined && before.status !== deployment.status) void this.#load()
@@ -129,7 +129,7 @@ export class SvcCompare extends SvcElement {
           ${compareScripts(other, this.#deployment).map(scripts)}`}`
   }
 
-  #choice(others: readonly Deployment[]): Template | null {
+  #choice(others: readonly DeploymentRow[]): Template | null {
     if (others.length === 0) return null
     const now = Date.now()
     const choose = (event: Event): void =>
@@ -147,7 +147,7 @@ export class SvcCompare extends SvcElement {
       </div>`
   }
 
-  #table(other: Deployment): Template {
+  #table(other: DeploymentRow): Template {
     return html`
       <table>
         <thead>
@@ -160,7 +160,7 @@ export class SvcCompare extends SvcElement {
       </table>`
   }
 
-  #files(other: Deployment): Template {
+  #files(other: DeploymentRow): Template {
     const { fileCount } = this.#deployment
     if (fileCount === null || other.fileCount === null) {
       const words = fileCount === null ? t('This one put no files in place.') : t('The other put no files in place.')
@@ -238,7 +238,7 @@ export class SvcCompare extends SvcElement {
 const statusWords = { queued: 'Queued', running: 'Running', success: 'Success', failed: 'Failed' } as const
 
 /** The newest success before it; where there is none, the one before it, or after. */
-function lastGood(items: readonly Deployment[], { id, startTime }: Deployment): Deployment | null {
+function lastGood(items: readonly DeploymentRow[], { id, startTime }: DeploymentRow): DeploymentRow | null {
   const others = items.filter(item => item.id !== id)
   const earlier = others.filter(item => item.startTime < startTime)
   return earlier.find(({ status }) => status === 'success') ?? earlier[0] ?? others.at(-1) ?? null

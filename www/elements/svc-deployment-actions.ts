@@ -1,4 +1,4 @@
-import type { Deployment, FinalStatus } from '../../lib/model/deployment.js'
+import type { Deployment, DeploymentRow, FinalStatus } from '../../lib/model/deployment.js'
 import type { Changes } from '../../lib/model/manifest.js'
 import type { Calls } from '../server/calls.js'
 import { css, SvcElement } from '../dom/element.js'
@@ -51,9 +51,9 @@ type Dialog = 'none' | 'roll_back' | 'cancel' | 'mark'
 
 /** What is about to be deployed again, and what that does to what is in place. */
 interface Rollback {
-  source: Deployment
+  source: DeploymentRow
   /** null: not known (yet). */
-  inPlace: Deployment | null
+  inPlace: DeploymentRow | null
   changes: Changes | null
 }
 
@@ -79,20 +79,20 @@ export class SvcDeploymentActions extends SvcElement {
   `
 
   calls!: Calls
-  #deployment!: Deployment
+  #deployment!: DeploymentRow
   /** Where a failed one can go back to. */
-  #lastGood: Deployment | null = null
+  #lastGood: DeploymentRow | null = null
   #rollback: Rollback | null = null
   #dialog: Dialog = 'none'
   #problem: string | null = null
   #isBusy = false
 
-  get deployment(): Deployment {
+  get deployment(): DeploymentRow {
     return this.#deployment
   }
 
-  set deployment(deployment: Deployment) {
-    const before = this.#deployment as Deployment | undefined
+  set deployment(deployment: DeploymentRow) {
+    const before = this.#deployment as DeploymentRow | undefined
     this.#deployment = deployment
     const hasFailed = deployment.status === 'failed' && before?.status !== 'failed'
     if (hasFailed && this.isConnected) void this.#findLastGood(deployment)
@@ -108,12 +108,12 @@ export class SvcDeploymentActions extends SvcElement {
     return html`<div class="actions">${this.#actions(deployment)}</div>${this.#dialogs(deployment)}`
   }
 
-  #actions(deployment: Deployment): unknown {
+  #actions(deployment: DeploymentRow): unknown {
     if (isGoing(deployment)) {
       return html`<button type="button" class="danger" @click="${() => this.#open('cancel')}">${t('Cancel…')}</button>`
     }
     const { status, hasArtifact } = deployment
-    const again = (source: Deployment, words: string, kind: string | null): Template => html`
+    const again = (source: DeploymentRow, words: string, kind: string | null): Template => html`
       <button type="button" class="${kind}" @click="${() => void this.#openRollback(source)}">
         ${icon('roll-back')}${words}
       </button>`
@@ -126,7 +126,7 @@ export class SvcDeploymentActions extends SvcElement {
         : null}`
   }
 
-  #dialogs(deployment: Deployment): Template {
+  #dialogs(deployment: DeploymentRow): Template {
     const isAgain = this.#rollback?.source.status === 'failed'
     const headings: Record<Dialog, string> = {
       none: '',
@@ -139,7 +139,7 @@ export class SvcDeploymentActions extends SvcElement {
         @dialogclose="${() => this.#open('none')}"></svc-dialog>`
   }
 
-  #dialogContent(deployment: Deployment): Template | null {
+  #dialogContent(deployment: DeploymentRow): Template | null {
     if (this.#dialog === 'none') return null
     const form = (asked: unknown, answer: string, kind: string, work: () => Promise<void>): Template => question({
       asked,
@@ -183,7 +183,7 @@ export class SvcDeploymentActions extends SvcElement {
     this.update()
   }
 
-  async #findLastGood({ projectId }: Deployment): Promise<void> {
+  async #findLastGood({ projectId }: DeploymentRow): Promise<void> {
     try {
       const { items } = await this.calls.deployments({ projectId, status: 'success', limit: neighbours }, this.signal)
       this.#lastGood = items.find(item => item.hasArtifact) ?? null
@@ -193,7 +193,7 @@ export class SvcDeploymentActions extends SvcElement {
     }
   }
 
-  async #openRollback(source: Deployment): Promise<void> {
+  async #openRollback(source: DeploymentRow): Promise<void> {
     const { calls } = this
     this.#rollback = { source, inPlace: null, changes: null }
     this.#open('roll_back')
@@ -226,7 +226,7 @@ export class SvcDeploymentActions extends SvcElement {
     this.update()
   }
 
-  async #rollBack({ id }: Deployment): Promise<void> {
+  async #rollBack({ id }: DeploymentRow): Promise<void> {
     this.dispatchEvent(new RolledBackEvent(await this.calls.rollback(id)))
   }
 
@@ -242,10 +242,10 @@ export class SvcDeploymentActions extends SvcElement {
   }
 }
 
-const isGoing = ({ status }: Deployment): boolean => status === 'queued' || status === 'running'
-const markWords = (deployment: Deployment, asSuccess: string, asFailed: string): string =>
+const isGoing = ({ status }: DeploymentRow): boolean => status === 'queued' || status === 'running'
+const markWords = (deployment: DeploymentRow, asSuccess: string, asFailed: string): string =>
   opposite(deployment) === 'success' ? asSuccess : asFailed
-const opposite = ({ status }: Deployment): FinalStatus => (status === 'failed' ? 'success' : 'failed')
+const opposite = ({ status }: DeploymentRow): FinalStatus => (status === 'failed' ? 'success' : 'failed')
 
 function rollbackWords({ source, inPlace, changes }: Rollback): Template {
   const size = source.archiveBytes === null ? '' : `, ${sizeWords(source.archiveBytes)}`

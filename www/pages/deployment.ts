@@ -158,7 +158,7 @@ export class DeploymentPage extends Page {
       const query = { projectId: known.projectId, limit: neighbours }
       const { items } = await this.context.calls.deployments(query, this.signal)
       const now = items.find(item => item.id === this.#id)
-      if (now !== undefined && this.#isGoing) this.#deployment.set(now)
+      if (now !== undefined && this.#isGoing) this.#deployment.set({ ...known, ...now })
     } catch {
       // Said in the frame's top line already; the stream goes on by itself when the server is back.
     }

@@ -1,4 +1,4 @@
-import type { Deployment, DeploymentStatus, FinalStatus, OutputLine } from '../../lib/model/deployment.js'
+import type { Deployment, DeploymentRow, DeploymentStatus, FinalStatus, OutputLine } from '../../lib/model/deployment.js'
 import type { HealthReport } from '../../lib/model/health.js'
 import type { ResourceSnapshot } from '../../lib/model/machine.js'
 import type { Changes } from '../../lib/model/manifest.js'
@@ -25,7 +25,7 @@ export interface DeploymentQuery {
 }
 
 export interface DeploymentPage {
-  items: Deployment[]
+  items: DeploymentRow[]
   /** Of the query, over all pages. */
   total: number
 }
@@ -125,10 +125,10 @@ export function createCalls(client: Client): Calls {
       return (await ask<{ token: string }>('POST', `api/projects/${segment(id)}/token`)).token
     },
     async deployments(query, signal) {
-      const sought = new URLSearchParams()
+      const sought = new URLSearchParams({ output: 'none' })
       for (const [name, value] of Object.entries(query)) if (value !== undefined) sought.set(name, String(value))
       const response = await send('GET', `api/logs?${sought}`, { signal })
-      const items: Deployment[] = await response.json()
+      const items: DeploymentRow[] = await response.json()
       return { items, total: Number(response.headers.get('x-total-count') ?? items.length) }
     },
     deployment: (id, signal) => ask('GET', `api/logs/${segment(id)}`, { signal }),

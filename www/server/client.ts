@@ -49,6 +49,7 @@ export interface Client {
 /** Requests relative to the base with the session's bearer. A 401 ends the session. */
 export function createClient(needs: { base: string; session: Session; connection: Connection }): Client {
   const { base, session, connection } = needs
+  const answers = createAnswers()
   const address = (path: string): string => new URL(path, base).href
 
   async function send(method: Method, path: string, options: SendOptions = {}): Promise<Response> {
@@ -57,6 +58,8 @@ export function createClient(needs: { base: string; session: Session; connection
     const token = session.token
     if (token !== null && !sent.has('authorization')) sent.set('authorization', `Bearer ${token}`)
     if (body !== undefined) sent.set('content-type', 'application/json')
+    const known = method === 'GET' ? answers.find(path, token) : undefined
+    if (known !== undefined) sent.set('if-none-match', known.tag)
     let response: Response
     try {
       response = await fetch(address(path), {
@@ -71,6 +74,15 @@ export function createClient(needs: { base: string; session: Session; connection
       throw new Unreachable(error)
     }
     connection.set('open')
+    if (response.status === 304 && known !== undefined) return known.answer.clone()
+    if (method === 'GET' && response.ok) {
+      try {
+        return await answers.keep(path, token, response)
+      } catch (error) {
+        signal?.throwIfAborted()
+        throw new Unreachable(error)
+      }
+    }
     if (response.ok || response.status === alsoGood) return response
     const refused = await refusedBy(response)
     // `wrong_token` is said of another token, which a form has sent.
@@ -90,6 +102,36 @@ export function createClient(needs: { base: string; session: Session; connection
         options?.signal?.throwIfAborted()
         throw new Unreachable(error)
       }
+    }
+  }
+}
+
+/** Lists that are asked for again and again; the oldest goes. */
+const keptAnswers = 10
+
+interface Answer {
+  token: string | null
+  tag: string
+  answer: Response
+}
+
+/** The last answers of JSON with an ETag, in memory only: a browser may not keep them on its disk (`no-store`). */
+function createAnswers() {
+  const kept = new Map<string, Answer>()
+  return {
+    find(path: string, token: string | null): Answer | undefined {
+      const known = kept.get(path)
+      return known?.token === token ? known : undefined
+    },
+    async keep(path: string, token: string | null, response: Response): Promise<Response> {
+      const tag = response.headers.get('etag')
+      const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false
+      kept.delete(path)
+      if (tag === null || !isJson || response.status !== 200) return response
+      const answer = new Response(await response.text(), { headers: response.headers })
+      kept.set(path, { token, tag, answer })
+      if (kept.size > keptAnswers) kept.delete(kept.keys().next().value as string)
+      return answer.clone()
     }
   }
 }

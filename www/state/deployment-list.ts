@@ -1,10 +1,10 @@
-import type { Deployment } from '../../lib/model/deployment.js'
+import type { DeploymentRow } from '../../lib/model/deployment.js'
 import type { Calls, DeploymentPage, DeploymentQuery } from '../server/calls.js'
 
 /** Deployments as far as they were loaded, newest first, and how many there are. */
 export type Shown = DeploymentPage
 
-/** Of one request: each record carries the end of its output. */
+/** Of one request. */
 export const pageSize = 100
 
 /** The filter, and the page of its newest. */
@@ -33,6 +33,6 @@ export async function continued(
   calls: Pick<Calls, 'deployments'>, query: ListQuery, known: Shown, signal: AbortSignal
 ): Promise<Shown> {
   const { items, total } = await calls.deployments({ ...query, limit: pageSize, before: known.items.at(-1)?.id }, signal)
-  const ids = new Set(known.items.map(({ id }: Deployment) => id))
+  const ids = new Set(known.items.map(({ id }: DeploymentRow) => id))
   return { items: [...known.items, ...items.filter(({ id }) => !ids.has(id))], total }
 }

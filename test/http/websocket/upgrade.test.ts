@@ -2,14 +2,14 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
 import type { Route } from '../../../lib/http/route.js'
-import { json } from '../../../lib/http/route.js'
+import { json, streamedBody } from '../../../lib/http/route.js'
 import { webSocket } from '../../../lib/http/websocket/reply.js'
 import { readRaw, sendRaw, startServer } from '../../support/http-server.js'
 
 const routes: Route[] = [
   { method: 'GET', path: '/hello', auth: 'public', handle: ({ headers }) => json({ upgrade: headers.upgrade ?? null }) },
   {
-    method: 'POST', path: '/length', auth: 'public',
+    method: 'POST', path: '/length', auth: 'public', body: streamedBody,
     async handle({ body }) {
       let bytes = 0
       for await (const chunk of body) bytes += (chunk as Buffer).length

@@ -1,5 +1,8 @@
 import t from 'tap'
-import { createConnection, pauseMs } from '../../../www/server/client.js'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createClient, createConnection, pauseMs } from '../../../www/server/client.js'
+import type { Session } from '../../../www/state/session.js'
 
 t.test('a change is told once, and only when it is one', async t => {
   const connection = createConnection()
@@ -13,4 +16,35 @@ t.test('pauses double up to the longest, and spread', async t => {
   t.same([0, 1, 2, 3].map(attempt => pauseMs(attempt, () => 0.5)), [500, 1000, 2000, 4000])
   t.equal(pauseMs(20, () => 0.5), 15_000)
   t.equal(pauseMs(20, () => 0), 11_250)
+})
+
+t.test('what was asked for before is asked for with its tag, and known from memory', async t => {
+  let version = 1
+  const seen: Array<[string | undefined, number]> = []
+  const server = createServer((request, response) => {
+    const etag = `W/"${version}"`
+    const given = request.headers['if-none-match']
+    const status = given === etag ? 304 : 200
+    seen.push([given, status])
+    response.writeHead(status, { etag, 'content-type': 'application/json', 'x-total-count': '3' })
+    response.end(status === 304 ? undefined : JSON.stringify({ version, token: request.headers.authorization }))
+  }).listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await new Promise(resolve => server.once('listening', resolve))
+  const session = { token: 'a', end() {} }
+  const client = createClient({
+    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, session: session as unknown as Session, connection: createConnection()
+  })
+  const first = await client.ask('GET', 'api/list')
+  t.same(await client.ask('GET', 'api/list'), first)
+  t.equal((await client.send('GET', 'api/list')).headers.get('x-total-count'), '3')
+  version = 2
+  t.match(await client.ask('GET', 'api/list'), { version: 2 })
+  session.token = 'b'
+  t.match(await client.ask('GET', 'api/list'), { token: 'Bearer b' }, 'another session knows nothing of it')
+  for (let i = 0; i < 10; i++) await client.ask('GET', `api/other/${i}`)
+  await client.ask('GET', 'api/list')
+  t.same(seen.filter((_, i) => i < 5 || i > 14), [
+    [undefined, 200], ['W/"1"', 304], ['W/"1"', 304], ['W/"1"', 200], [undefined, 200], [undefined, 200]
+  ], 'the oldest is forgotten')
 })

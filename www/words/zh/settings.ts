@@ -21,6 +21,7 @@ export const words: Words = {
   'Addresses that may deploy': '允许部署的地址',
   'Trusted proxies': '受信任的代理',
   'Audit log kept': '审计日志保留时间',
+  'Host names of the panel': '面板的主机名',
 
   'Where notifications are sent; empty: nowhere.': '通知发送到的地址；留空则不发送。',
   'Which events are sent.': '发送哪些事件。',

@@ -1,0 +1,26 @@
+import { gunzipSync } from 'node:zlib'
+import t from 'tap'
+import { chooseCoding, gzipped, wantsGzip } from '../../lib/http/coding.js'
+
+t.test('the best coding that is accepted', async t => {
+  const cases: Array<[string | undefined, string]> = [
+    [undefined, 'identity'], ['', 'identity'], ['gzip', 'gzip'], ['gzip, deflate, br', 'br'], ['br;q=0, gzip', 'gzip'], ['GZIP ; q=0.5', 'gzip'],
+    ['gzip;q=0', 'identity'], ['x-gzip', 'identity'], ['identity', 'identity']
+  ]
+  for (const [accept, coding] of cases) t.equal(chooseCoding(accept), coding, String(accept))
+})
+
+t.test('gzip is for answers that are worth it', async t => {
+  t.equal(wantsGzip('gzip', 1023), false)
+  t.equal(wantsGzip('gzip', 1024), true)
+  t.equal(wantsGzip('br', 5000), false, 'too slow for what changes')
+  t.equal(wantsGzip(undefined, 5000), false)
+  t.equal(wantsGzip('gzip', 5 * 1024 * 1024), false)
+})
+
+t.test('a compressed answer says so', async t => {
+  const body = JSON.stringify('é'.repeat(2000))
+  const whole = await gzipped({ status: 201, headers: { 'x-a': 'b', 'content-length': '1' }, body })
+  t.match(whole, { status: 201, headers: { 'x-a': 'b', 'content-encoding': 'gzip', 'content-length': String(whole.body.length) } })
+  t.equal(gunzipSync(whole.body as Uint8Array).toString(), body)
+})

@@ -1,0 +1,158 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import type { Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import type { Test } from 'tap'
+import { json } from '../../lib/http/route.js'
+import type { Route } from '../../lib/http/route.js'
+import { readRaw, sendRaw, startServer } from '../support/http-server.js'
+import type { TestServer } from '../support/http-server.js'
+
+const routes: Route[] = [
+  { method: 'GET', path: '/api/health', auth: 'public', handle: () => json({ well: true }) },
+  { method: 'POST', path: '/api/login', auth: 'public', handle: async request => json({ got: await request.json() }) },
+  { method: 'GET', path: '/api/later', auth: 'public', handle: async () => { await sleep(5); return json({ later: true }) } },
+  { method: 'GET', path: '/api/held', auth: 'admin', handle: async () => { await sleep(300); return json({ held: true }) } }
+]
+const crowd = { maxConnections: 40, maxAnonymous: 20, maxAnonymousPerAddress: 8 }
+const dribbled = 'POST /api/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 8000\r\n\r\n['
+
+function startCrowded(t: Test, trusted: string[] = []): Promise<TestServer> {
+  return startServer(t, routes, { limits: { crowd }, trustedProxies: () => trusted })
+}
+
+async function open(t: Test, { port }: TestServer, localAddress: string, bytes = ''): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress })
+  socket.on('error', () => {}).resume()
+  t.teardown(() => socket.destroy())
+  await once(socket, 'connect')
+  socket.write(bytes)
+  return socket
+}
+
+async function openMany(t: Test, server: TestServer, count: number, ...[address, bytes]: [string, string?]): Promise<Socket[]> {
+  const sockets: Socket[] = []
+  for (let i = 0; i < count; i++) sockets.push(await open(t, server, address, bytes))
+  return sockets
+}
+
+async function ask(t: Test, server: TestServer, localAddress: string, head: string): Promise<number> {
+  const socket = connect({ port: server.port, host: '127.0.0.1', localAddress }, () => socket.write(`${head}\r\nHost: a\r\nConnection: close\r\n\r\n`))
+  t.teardown(() => socket.destroy())
+  return (await readRaw(socket)).status
+}
+
+async function isLeft(sockets: Socket[], count: number): Promise<void> {
+  while (sockets.filter(({ closed, destroyed }) => !closed && !destroyed).length !== count) await sleep(5)
+}
+
+t.test('an address has a number of anonymous connections; the oldest goes, the newest is served', async t => {
+  const server = await startCrowded(t)
+  const sockets = await openMany(t, server, 12, '127.0.0.2', dribbled)
+  await isLeft(sockets, 8)
+  t.ok(sockets.slice(0, 4).every(({ destroyed }) => destroyed), 'the oldest')
+  t.equal(await ask(t, server, '127.0.0.2', 'GET /api/health HTTP/1.1'), 200, 'also from that address')
+  t.equal(await ask(t, server, '127.0.0.3', 'GET /api/health HTTP/1.1'), 200)
+})
+
+t.test('many addresses: the one with the most connections pays', async t => {
+  const server = await startCrowded(t)
+  const few = await openMany(t, server, 2, '127.0.1.1')
+  const attackers = (await Promise.all(Array.from({ length: 6 }, (_, i) => openMany(t, server, 6, `127.0.0.${10 + i}`)))).flat()
+  await isLeft(attackers, 18)
+  t.notOk(few.some(({ destroyed }) => destroyed), 'those of others stay')
+  t.equal(await ask(t, server, '127.0.1.2', 'GET /api/health HTTP/1.1'), 200)
+})
+
+t.test('a client that is known is not closed in favour of one that is not', async t => {
+  const server = await startCrowded(t)
+  const held = ask(t, server, '127.0.0.2', 'GET /api/held HTTP/1.1\r\nAuthorization: Bearer secret')
+  const idle = await open(t, server, '127.0.0.2', 'GET /api/held HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret\r\n\r\n')
+  await once(idle, 'data')
+  const again = ask(t, server, '127.0.0.2', 'GET /api/held HTTP/1.1\r\nAuthorization: Bearer secret')
+  const attackers = await openMany(t, server, 60, '127.0.0.2')
+  await isLeft(attackers, 8)
+  t.same(await Promise.all([held, again]), [200, 200])
+  t.notOk(idle.destroyed)
+  idle.write('GET /api/health HTTP/1.1\r\nHost: a\r\n\r\n')
+  await once(idle, 'data')
+  await openMany(t, server, 9, '127.0.0.2')
+  await isLeft([idle], 0)
+  t.pass('the last request of a connection says what its client is')
+})
+
+t.test('behind a trusted proxy clients are told apart by their requests', async t => {
+  const server = await startCrowded(t, ['127.0.0.0/8'])
+  const user = await open(t, server, '127.0.0.1', `${dribbled.replace('Host: a', 'Host: a\r\nX-Forwarded-For: 203.0.113.7')}`)
+  const attackers = await openMany(t, server, 30, '127.0.0.1', dribbled.replace('Host: a', 'Host: a\r\nX-Forwarded-For: 203.0.113.9'))
+  await isLeft(attackers, 19)
+  t.notOk(user.destroyed, 'though it is the oldest')
+  t.equal(await ask(t, server, '127.0.0.1', 'GET /api/health HTTP/1.1\r\nX-Forwarded-For: 203.0.113.8'), 200)
+})
+
+t.test('when all connections are taken by known clients, one that waits for its next request gives way', async t => {
+  let begun = 0
+  let release = (): void => {}
+  const released = new Promise<void>(resolve => { release = resolve })
+  const server = await startServer(t, [
+    ...routes,
+    { method: 'GET', path: '/api/quick', auth: 'admin', handle: () => json({}) },
+    { method: 'GET', path: '/api/until', auth: 'admin', handle: async () => { begun++; await released; return json({}) } }
+  ], { limits: { crowd: { maxConnections: 4, maxAnonymous: 2, maxAnonymousPerAddress: 1 } } })
+  const request = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret\r\n\r\n`
+  const known: Socket[] = []
+  for (let i = 0; i < 4; i++) {
+    const socket = await open(t, server, '127.0.0.2', request('/api/quick'))
+    await once(socket, 'data')
+    known.push(socket)
+  }
+  for (const socket of known) socket.write(request('/api/until'))
+  while (begun < 4) await sleep(5)
+  t.equal(await ask(t, server, '127.0.0.3', 'GET /api/health HTTP/1.1'), 0, 'all are busy: the newcomer goes')
+  release()
+  await Promise.all(known.map(socket => once(socket, 'data')))
+  t.equal(await ask(t, server, '127.0.0.3', 'GET /api/quick HTTP/1.1\r\nAuthorization: Bearer secret'), 200)
+  await isLeft(known, 3)
+})
+
+t.test('who sends requests and waits for no answer is answered so many, and no more', async t => {
+  const server = await startServer(t, routes, { limits: { maxPipelined: 5 } })
+  const requests = 'GET /api/later HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(300)
+  const { head, body, error } = await sendRaw(server.port, requests)
+  const statuses = `${head}\r\n\r\n${body}`.match(/HTTP\/1\.1 \d+/g) as string[]
+  t.equal(error, undefined)
+  t.equal(statuses.at(-1), 'HTTP/1.1 429')
+  t.same(statuses.slice(0, -1), Array.from({ length: 6 }, () => 'HTTP/1.1 200'), 'the first, and five that it did not wait for')
+  t.match(body, /"code":"too_many_requests"}$/)
+})
+
+t.test('a public body is small, and soon over', async t => {
+  const server = await startServer(t, [
+    { method: 'POST', path: '/api/login', auth: 'public', handle: async request => json({ got: await request.json() }) },
+    { method: 'POST', path: '/api/short', auth: 'public', body: { maxBytes: 100, totalMs: 200 }, handle: async request => json({ got: await request.json() }) }
+  ])
+  const large = JSON.stringify('x'.repeat(9000))
+  const announced = await sendRaw(server.port, `POST /api/login HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${large.length}\r\n\r\n${large}`)
+  t.match(announced, { status: 413, body: /at most 8192 bytes/ })
+  const chunked = await sendRaw(server.port, `POST /api/login HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${large.length.toString(16)}\r\n${large}\r\n0\r\n\r\n`)
+  t.match(chunked, { status: 413, body: /at most 8192 bytes/ })
+  const socket = await open(t, server, '127.0.0.1', 'POST /api/short HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 90\r\n\r\n[')
+  const reading = readRaw(socket)
+  const dribble = setInterval(() => void (socket.writable && socket.write(' ')), 20)
+  t.match(await reading, { status: 408, body: /body_timeout.*|did not end within/ }, 'though it never was silent')
+  clearInterval(dribble)
+})
+
+t.test('a body that comes byte by byte is joined', async t => {
+  const server = await startServer(t, routes)
+  const body = JSON.stringify({ text: 'é'.repeat(300) })
+  const socket = await open(t, server, '127.0.0.1', `POST /api/login HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n`)
+  const reading = readRaw(socket)
+  for (const byte of Buffer.from(body)) {
+    socket.write(Buffer.of(byte))
+    await new Promise(setImmediate)
+  }
+  t.match(await reading, { status: 200 })
+  t.same(JSON.parse(Buffer.from((await reading).body, 'latin1').toString()), { got: JSON.parse(body) })
+})
