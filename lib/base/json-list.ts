@@ -41,7 +41,7 @@ export function createJsonListReader(onItem: (item: unknown, index: number) => v
     if (bytes.length > 0) held.push(Buffer.from(bytes))
   }
 
-  /** The item ends where a comma or the list's end is. An empty list has none. */
+  /** The item ends where a comma or the list's end is. An empty list has no item. */
   function finish(isLast: boolean): void {
     const whole = Buffer.concat(held, heldBytes).toString('utf8')
     // A whole text may have been put into a list, with its mark.

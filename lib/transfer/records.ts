@@ -48,7 +48,7 @@ const maxRecords = 10_000
 const maxDeployments = 100_000
 
 /**
- * Reads the records, each by itself as it comes, so that what is left out of one takes no memory. `now` is the default of
+ * Reads the records, each by itself as it comes, so that unknown fields take no memory. `now` is the default of
  * times. Refuses what is broken, naming file, index and field, and an id that is there twice.
  */
 export async function readRecords(given: Pick<Package, 'json' | 'list'>, now: string): Promise<PackageRecords> {
