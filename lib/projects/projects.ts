@@ -69,9 +69,6 @@ interface Needs {
   }
 }
 
-/** Records of a project that go in one transaction, so that deleting a long history holds up nobody. */
-const removedAtOnce = 1000
-
 export function createProjects({ store, clock, ids, audit, home, allowSystemPaths, deployments }: Needs): Projects {
   const find = keepReads(store, id => findProject(store, id))
   const all = keepProjects(store)
@@ -132,19 +129,15 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
     },
 
     async remove(id, actor) {
-      for (let isGone = false; !isGone; ) {
-        const deployIds = await store.write(tx => {
-          const project = existing(tx, id)
-          if (deployments.hasRunning(id)) throw busy('The project cannot be deleted', id)
-          const oldest = deleteDeploymentsOf(tx, id, removedAtOnce)
-          isGone = oldest.length < removedAtOnce
-          if (!isGone) return oldest
-          deleteProject(tx, id)
-          audit.within(tx, { action: 'project.delete', actor, projectId: id, target: id, detail: project.name })
-          return oldest
-        })
-        await deployments.removeFilesOf(deployIds)
-      }
+      const deployIds = await store.write(tx => {
+        const project = existing(tx, id)
+        if (deployments.hasRunning(id)) throw busy('The project cannot be deleted', id)
+        deleteProject(tx, id)
+        const removed = deleteDeploymentsOf(tx, id)
+        audit.within(tx, { action: 'project.delete', actor, projectId: id, target: id, detail: project.name })
+        return removed
+      })
+      await deployments.removeFilesOf(deployIds)
     },
 
     async regenerateToken(id, actor) {

@@ -204,7 +204,7 @@ t.test('packages', async t => {
     deployments: { hasRunning: () => false, readOutput: async () => ({ text: '', truncated: false }), restore: async () => {} }
   }
   const actor = { name: 'test', ip: null }
-  const project = { id: 'proj_a', name: 'A', deployPath: '/srv/svc-test/a', token: 'token-a' }
+  const project = { id: 'proj_a', name: 'A', deployPath: '/srv/svc-test/a', token: 'token-of-a' }
   const deployment = { id: 'dep_a', projectId: 'proj_a', status: 'success', startTime: '2026-01-31T12:00:00.000Z' }
   const path = at('package.zip')
   const record = (name: string, value: unknown): EntryPlan => ({ name: `svc-export/${name}`, data: JSON.stringify(value), method: 8 })
