@@ -182,6 +182,7 @@ export class SvcProjectForm extends SvcElement {
           placeholder: 'NODE_ENV APP_*', error: refusedField === 'allowedEnv' ? errorWords(this.#refusal) : undefined,
           hint: t('Where a push that carries scripts is refused, only these of its variables reach the scripts set here. Names, or how they begin with a *.')
         })}
+        <header class="scripts"><h2>${t('Rights and limits')}</h2></header>
         <div class="pair">
           ${own('runAs', {
             label: t('Runs as user'), isMono: true, placeholder: 'www-data',

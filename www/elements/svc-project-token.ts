@@ -72,7 +72,11 @@ export class SvcProjectToken extends SvcElement {
 
   /** What the token can do beyond that, by what the project says of scripts that a push carries. */
   #reach(): string {
-    return this.#project.allowClientScripts === false
+    const { allowClientScripts, runAs: user } = this.#project
+    if (allowClientScripts !== false && user !== null) {
+      return t('Unless scripts of a push are refused, in this project or in the settings, it also runs any command as the user {user}.', { user })
+    }
+    return allowClientScripts === false
       ? t('A push cannot bring scripts. What it uploads runs all the same where the scripts of this project start it.')
       : t('Unless scripts of a push are refused, in this project or in the settings, it also runs any command as the user of svc, who can read every token and every project.')
   }

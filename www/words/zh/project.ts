@@ -12,6 +12,7 @@ export const words: Words = {
   '{name} was deleted': '已删除 {name}',
 
   'PM2 application': 'PM2 应用',
+  'Rights and limits': '权限与限制',
   'Runs as user': '运行用户',
   'Scripts and files in the directory have the rights of this user. Only where svc runs as root. Empty: the rights of svc.': '脚本和目录中的文件具有该用户的权限。仅当 svc 以 root 运行时可用。留空：使用 svc 的权限。',
   'Umask': 'Umask（权限掩码）',
@@ -114,6 +115,8 @@ export const words: Words = {
     '推送不能携带脚本。但如果项目自己的脚本会启动上传的内容，它仍会运行。',
   'Unless scripts of a push are refused, in this project or in the settings, it also runs any command as the user of svc, who can read every token and every project.':
     '除非在此项目或设置中拒绝推送携带的脚本，否则持有者还能以 svc 的用户身份运行任意命令，而该用户可以读取所有令牌和所有项目。',
+  'Unless scripts of a push are refused, in this project or in the settings, it also runs any command as the user {user}.':
+    '除非在此项目或设置中拒绝推送携带的脚本，否则持有者还能以用户 {user} 的身份运行任意命令。',
   'Show': '显示',
   'Hide': '隐藏',
   'Regenerate…': '重新生成…',
