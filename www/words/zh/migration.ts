@@ -38,6 +38,7 @@ export const words: Words = {
   'Take the settings, too, that decide who has access: tokens, addresses, scripts of a push, the webhook':
     '同时导入决定访问权限的设置：令牌、地址、推送携带的脚本、通知地址',
   'What comes with it': '随之而来的内容',
+  'Runs as user': '运行用户',
   'Deploys to {path}': '部署到 {path}',
   'Runs scripts that a push carries': '运行推送携带的脚本',
   'Variables of a push': '推送的变量',
