@@ -18,7 +18,9 @@ const mb = 1024 * 1024
 /** An archive that does not shrink when it is packed. */
 async function archive(bytes: number): Promise<{ filename: string; bytes: Buffer }> {
   const random = createRandom(bytes)
-  const content = Buffer.from(Array.from({ length: bytes }, () => random.below(256)))
+  // Twice as far apart as deflate looks back.
+  const block = Buffer.from(Array.from({ length: 64 * 1024 }, () => random.below(256)))
+  const content = Buffer.alloc(bytes, block)
   return { filename: 'site.zip', bytes: await zipOf({ 'data.bin': content }) }
 }
 

@@ -19,7 +19,7 @@ function snapshot(directory: string): Record<string, string> {
 
 /** A site that takes a while to extract. */
 function largeSite(mark: string): Record<string, string> {
-  const noise = randomBytes(48 * 1024).toString('hex')
+  const noise = randomBytes(8 * 1024).toString('hex')
   const files = Array.from({ length: 300 }, (_, index) => [`assets/${index % 17}/${index}.txt`, `${mark} ${index} ${noise}`])
   return Object.fromEntries([...files, ['index.html', mark]])
 }
