@@ -109,9 +109,9 @@ t.test('a script cannot print more than max_output_size, and the output says whe
   const events = eventsOf(await stage.as(shop.token).upload([['projectId', shop.id], ['file', file]]))
   t.equal(events.at(-1).status, 'success')
   const { text } = await stage.client.get(`/api/logs/${events.at(-1).deployId}/output?timestamps=1`)
-  t.match(text, 'more than 1.0 MB of output: the rest is not kept (setting max_output_size)')
+  t.ok(text.includes('more than 1.0 MB of output: the rest is not kept (setting max_output_size)'))
   t.ok(text.length < 1.1 * mb, `${text.length} bytes`)
-  t.notMatch(text, 'the end\n')
+  t.notOk(text.includes('the end\n'))
 })
 
 t.test('when uploads have filled the disk, settings can still be changed and health says 200', async t => {
