@@ -34,8 +34,9 @@ export interface Found {
 }
 
 /**
- * The cells a thread shares with us: signs of life, one when it is loaded, one for each block it begins, each hit, and now and then while it
- * waits; whether it is to leave its runs as they are; and how many lines it has found that were not sent yet.
+ * The cells a thread shares with us: signs of life, one when it is loaded, one for each block it begins, each hit, and
+ * now and then while it waits; whether it is to leave its runs as they are; and how many lines it has found that were
+ * not sent yet.
  */
 export const signCell = 0
 export const stopCell = 1
