@@ -59,9 +59,9 @@ const random = createRandom(7)
 let made = 0
 
 /** Runs each operation whole, then with a failure at so many of its calls, and with an abort at as many. */
-const failuresOfEach = 6
+const failuresOfEach = 8
 /** Places at which an input is cut off. */
-const cutsOfEach = 3
+const cutsOfEach = 4
 
 async function checkOperations(t: Test, operations: Record<string, Operation>): Promise<void> {
   for (const [name, { run, input }] of Object.entries(operations)) {
