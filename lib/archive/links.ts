@@ -8,6 +8,7 @@
  * Where a link leads depends on nothing but its own place, so each is followed once, and remembered. What remains is
  * bounded over all links together: each look at the target costs the length of the path that is looked at.
  */
+import { parentOf } from '../base/paths.js'
 import { checkCharacters, quoteName, refuse } from './names.js'
 
 /** As many links as Linux follows in one path. */
@@ -94,10 +95,6 @@ export function checkLinks(
 
 function leaves({ path, text }: { path: string; text: string }): Error {
   return refuse('link_leaves_target', path, `it is a symbolic link to ${quoteName(text)}, which leaves the target`)
-}
-
-function parentOf(path: string): string {
-  return path.slice(0, Math.max(0, path.lastIndexOf('/')))
 }
 
 function isAbsolute(text: string): boolean {

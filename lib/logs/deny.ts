@@ -4,12 +4,11 @@
  * path that was given and for the place its links lead to, every time (secrets.ts).
  */
 import { basename, dirname } from 'node:path'
-import { isInside } from '../base/paths.js'
+import { foldCase, isInside } from '../base/paths.js'
 
 /** Says why a path is denied, or null. */
 export type Deny = (path: string) => string | null
 
-const foldsCase = process.platform === 'darwin' || process.platform === 'win32'
 /** macOS keeps the system's directories below /private, and links to them. */
 const systemFile = new RegExp(
   '^(/private)?(/etc/(shadow|gshadow|sudoers|master\\.passwd|security/opasswd|krb5\\.keytab|ssl/private/|wireguard/' +
@@ -38,9 +37,9 @@ const secretNames: Array<[pattern: RegExp, what: string]> = [
 
 /** The deny list for a server whose data directory is `home`, by each name it goes by. */
 export function createDeny(home: readonly string[]): Deny {
-  const homes = home.map(fold)
+  const homes = home.map(foldCase)
   return path => {
-    const folded = fold(path)
+    const folded = foldCase(path)
     const name = basename(folded)
     if (ownFile.test(name) && homes.some(home => isOfHome(home, dirname(folded)))) return "it is svc's own"
     if (systemFile.test(folded)) return 'it holds passwords or rights of the system'
@@ -56,8 +55,4 @@ export function createDeny(home: readonly string[]): Deny {
 /** Within it, or within what a restore has put aside beside it. */
 function isOfHome(home: string, directory: string): boolean {
   return isInside(home, directory) || directory.startsWith(`${home}.before-`)
-}
-
-function fold(path: string): string {
-  return foldsCase ? path.toLowerCase() : path
 }

@@ -34,8 +34,9 @@ export interface Found {
 }
 
 /**
- * The cells a thread shares with us: signs of life, one for each block it begins, each hit, and now and then while it
- * waits; whether it is to leave its runs as they are; and how many lines it has found that were not sent yet.
+ * The cells a thread shares with us: signs of life, one when it is loaded, one for each block it begins, each hit, and
+ * now and then while it waits; whether it is to leave its runs as they are; and how many lines it has found that were
+ * not sent yet.
  */
 export const signCell = 0
 export const stopCell = 1
@@ -166,7 +167,12 @@ async function drained(thread: Thread): Promise<void> {
   Atomics.store(thread.cells, stopCell, 1)
   Atomics.notify(thread.cells, unsentCell)
   await new Promise<void>(resolve => {
-    const timer = setTimeout(resolve, stopMs)
+    const look = (): void => {
+      // It still loads its modules: terminated now, Node would leave them open for good.
+      if (Atomics.load(thread.cells, signCell) === 0) timer = setTimeout(look, stopMs)
+      else resolve()
+    }
+    let timer = setTimeout(look, stopMs)
     thread.onDrained = () => {
       clearTimeout(timer)
       resolve()

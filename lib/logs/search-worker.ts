@@ -11,6 +11,7 @@ const searchNice = 5
 const batchLines = 250
 const waitMs = 500
 const cells = workerData as Int32Array
+Atomics.add(cells, signCell, 1)
 const buffer = createBlockBuffer()
 let blocks: BlockSearch | undefined
 let maxHits = 0

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.js'
 import { bunVersion } from '../base/runtime.js'
 import type { Certificate, CertificateFiles } from '../http/certificate.js'
+import { isLoopback } from '../http/client-address.js'
 import type { HttpServer, ServerOptions } from '../http/server.js'
 import type { SocketPlace } from '../http/socket-file.js'
 import type { Reloadable } from './reload.js'
@@ -114,10 +115,6 @@ function notEncrypted(host: string): string[] {
     `${host} can be reached from other machines, and the connection is not encrypted:`,
     'use --tls-cert and --tls-key, or 127.0.0.1 behind a proxy that speaks HTTPS, or a private network'
   ]
-}
-
-function isLoopback(host: string): boolean {
-  return host === '::1' || /^127\./.test(host)
 }
 
 function urlHost(host: string): string {

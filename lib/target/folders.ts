@@ -4,6 +4,7 @@
  * Items come in the order of the archive, which may go from folder to folder, so some hundred stay open. The folder of
  * an item is reached name by name, each from the one above it.
  */
+import { parentOf } from '../base/paths.js'
 import { Refusal } from '../base/refusal.js'
 import type { Disk } from './disk.js'
 import { holdChild, refuseRenamable, statHeld, type HeldDirectory } from './held.js'
@@ -85,11 +86,6 @@ export function throughLink(path: string): Refusal {
 export function changedMeanwhile(path: string, how: string): Refusal {
   return new Refusal('conflict', 'target_changed',
     `The target was put back: "${path}" ${how} while the archive was being extracted; try again`)
-}
-
-/** The path of the directory that `path` lies in; `''` is the target itself. */
-export function parentOf(path: string): string {
-  return path.slice(0, Math.max(0, path.lastIndexOf('/')))
 }
 
 /** The last name of a path. */

@@ -4,9 +4,10 @@
  * and a symbolic link where a directory must be are refused here; svc deletes nothing that the archive does not name.
  */
 import type { Dirent } from 'node:fs'
+import { parentOf } from '../base/paths.js'
 import { Refusal } from '../base/refusal.js'
 import type { Disk } from './disk.js'
-import { holdFolders, nameOf, parentOf, throughLink, type Folders } from './folders.js'
+import { holdFolders, nameOf, throughLink, type Folders } from './folders.js'
 import { statHeld, type HeldDirectory } from './held.js'
 
 /** What is to be put in place: an entry of an archive, seen from the target. */

@@ -8,7 +8,7 @@
 import { homedir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { isInside } from '../base/paths.js'
+import { foldCase, isInside } from '../base/paths.js'
 
 /** Closed, with all that is below them. */
 const closedDirectories = [
@@ -47,22 +47,16 @@ const programDirectories = [
  * …"); null: it is not.
  */
 export function systemPathFault(place: string): string | null {
-  const plain = fold(place).replace(/^\/private(?=\/(etc|var)(\/|$))/, '')
-  const closed = closedDirectories.find(directory => isInside(fold(directory), plain))
+  const plain = foldCase(place).replace(/^\/private(?=\/(etc|var)(\/|$))/, '')
+  const closed = closedDirectories.find(directory => isInside(foldCase(directory), plain))
   if (closed !== undefined && !openBelowEtc.test(plain)) return `lies in ${closed}, where files are part of the system`
   const segments = plain.split(/[\\/]/)
   const name = closedNames.find(name => runsThrough(segments, name))?.join('/')
   if (name !== undefined) return `lies in, or contains, a ${name} directory, where files are keys, or run at the next login`
-  const program = programDirectories.find(directory => isInside(fold(directory), fold(place)) || isInside(fold(place), fold(directory)))
+  const program = programDirectories.find(directory => isInside(foldCase(directory), foldCase(place)) || isInside(foldCase(place), foldCase(directory)))
   if (program !== undefined) return `lies in, or contains, "${program}", from where svc itself runs`
-  if (isInside(fold(join(homedir(), '.svc')), fold(place))) return 'lies in ~/.svc, where svc keeps tokens'
-  return isInside(fold(place), fold(homedir())) ? 'contains the home directory of the user that svc runs as' : null
-}
-
-const foldsCase = process.platform === 'darwin' || process.platform === 'win32'
-
-function fold(path: string): string {
-  return foldsCase ? path.toLowerCase() : path
+  if (isInside(foldCase(join(homedir(), '.svc')), foldCase(place))) return 'lies in ~/.svc, where svc keeps tokens'
+  return isInside(foldCase(place), foldCase(homedir())) ? 'contains the home directory of the user that svc runs as' : null
 }
 
 /** Whether `name` stands somewhere in the path, or begins where the path ends: there it may still be created. */
@@ -70,6 +64,6 @@ function runsThrough(segments: readonly string[], name: readonly string[]): bool
   return segments.some((_, at) => {
     const part = segments.slice(at, at + name.length)
     const isWhole = part.length === name.length || (part.length > 0 && at + part.length === segments.length)
-    return isWhole && part.every((segment, index) => segment === fold(name[index] as string))
+    return isWhole && part.every((segment, index) => segment === foldCase(name[index] as string))
   })
 }

@@ -138,7 +138,10 @@ t.test('route × credential × way: the word of the row decides, and the address
     clock.advance(forgottenMs)
     const { from, answers } = expectations[row.auth]
     const wrong: string[] = []
-    for (const way of waysOf(index)) {
+    // Directly, from both sides of the list, and two of the four ways through a proxy in turn: how the address is found does
+    // not depend on the row.
+    const ways = waysOf(index).filter((_, at) => at < 2 || at % 2 === index % 2)
+    for (const way of ways) {
       await Promise.all((Object.keys(given) as Credential[]).map(async credential => {
         let expected = answers[credential]
         if (credential === 'other' && `${row.method} ${row.path}` === listOfOwn) expected = 'in'

@@ -18,7 +18,9 @@ const mb = 1024 * 1024
 /** An archive that does not shrink when it is packed. */
 async function archive(bytes: number): Promise<{ filename: string; bytes: Buffer }> {
   const random = createRandom(bytes)
-  const content = Buffer.from(Array.from({ length: bytes }, () => random.below(256)))
+  // Twice as far apart as deflate looks back.
+  const block = Buffer.from(Array.from({ length: 64 * 1024 }, () => random.below(256)))
+  const content = Buffer.alloc(bytes, block)
   return { filename: 'site.zip', bytes: await zipOf({ 'data.bin': content }) }
 }
 
@@ -107,9 +109,9 @@ t.test('a script cannot print more than max_output_size, and the output says whe
   const events = eventsOf(await stage.as(shop.token).upload([['projectId', shop.id], ['file', file]]))
   t.equal(events.at(-1).status, 'success')
   const { text } = await stage.client.get(`/api/logs/${events.at(-1).deployId}/output?timestamps=1`)
-  t.match(text, 'more than 1.0 MB of output: the rest is not kept (setting max_output_size)')
+  t.ok(text.includes('more than 1.0 MB of output: the rest is not kept (setting max_output_size)'))
   t.ok(text.length < 1.1 * mb, `${text.length} bytes`)
-  t.notMatch(text, 'the end\n')
+  t.notOk(text.includes('the end\n'))
 })
 
 t.test('when uploads have filled the disk, settings can still be changed and health says 200', async t => {

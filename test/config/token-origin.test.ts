@@ -42,12 +42,16 @@ t.test('a stored token is not sent to a server that a checkout names', async t =
   ]
   for (const [what, files, env = {}] of attacks) {
     const cwd = t.testdir(files as never)
-    for (const words of [['list'], ['status'], ['logs', 'dep_1'], ['logs', '-f', 'dep_1'], ['cancel', 'dep_1'], ['rollback', '--yes'], ['push']]) {
+    // Each place with each of the two tokens; the first with every command.
+    const isFirst = what === attacks[0]?.[0]
+    const others = isFirst ? [['status'], ['logs', 'dep_1'], ['logs', '-f', 'dep_1'], ['cancel', 'dep_1'], ['rollback', '--yes']] : []
+    for (const words of [['list'], ['push'], ...others]) {
       const { code, stderr } = await svc(words, { cwd, env })
       t.equal(code, 1, `${what}: ${words.join(' ')}`)
       t.match(stderr, new RegExp(`^error: The (admin|deploy) token .* was not sent to ${url}: it belongs to (https?://)?[\\w.:]+`, 'm'))
       t.notMatch(stderr, /the-(admin|deploy)-token/)
     }
+    if (!isFirst) continue
     const { code, stdout } = await svc(['doctor'], { cwd, env })
     t.match(stdout, /Server, in detail: .*belongs to/, what)
     t.equal(typeof code, 'number')
@@ -148,9 +152,11 @@ t.test('a redirect is not followed, with or without a token', async t => {
     const { code, stderr } = await svc(['list', '--token', 'given'], { cwd })
     t.equal(code, 1)
     t.match(stderr, /sends on to/)
-    await svc(['push', '--token', 'given'], { cwd })
-    await svc(['verify', '--check-server'], { cwd: t.testdir(global({ serverUrl: url })) })
-    t.same(heard, ['Bearer given', 'Bearer given', undefined])
+    if (status === 301) {
+      await svc(['push', '--token', 'given'], { cwd })
+      await svc(['verify', '--check-server'], { cwd: t.testdir(global({ serverUrl: url })) })
+    }
+    t.same(heard, status === 301 ? ['Bearer given', 'Bearer given', undefined] : ['Bearer given'])
     t.same(other.heard, [])
   }
 })

@@ -101,7 +101,7 @@ t.test('killed at any call, the next start makes the target what it was', async 
   const after = stateOf(stage)
   let putBack = 0
   let complete = 0
-  for (let n = 1; ; n += 7) {
+  for (let n = 1; ; n += 11) {
     furnish(stage)
     const child = spawn(...bare(process.execPath, [killer, stage.archivePath, stage.target, stage.deployments, String(n)]), {
       stdio: ['ignore', 'ignore', 'inherit']

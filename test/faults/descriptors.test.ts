@@ -61,7 +61,7 @@ let made = 0
 /** Runs each operation whole, then with a failure at so many of its calls, and with an abort at as many. */
 const failuresOfEach = 8
 /** Places at which an input is cut off. */
-const cutsOfEach = 6
+const cutsOfEach = 4
 
 async function checkOperations(t: Test, operations: Record<string, Operation>): Promise<void> {
   for (const [name, { run, input }] of Object.entries(operations)) {

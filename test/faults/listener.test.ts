@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { cpSync, existsSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -76,6 +76,15 @@ const cases: Array<{ what: string; prefix?: string[]; words: string[]; says: Reg
   }
 ]
 
+/** A data directory that has served. */
+const served = (async () => {
+  const cwd = t.testdir({})
+  const server = await startServeProcess(t, cwd)
+  await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  await server.stop()
+  return server.home
+})()
+
 for (const { what, prefix = [], words, says, skip = false } of cases) {
   t.test(`${what}: a sentence, exit code 1, nothing changed`, { skip }, async t => {
     const cwd = t.testdir({})
@@ -85,12 +94,11 @@ for (const { what, prefix = [], words, says, skip = false } of cases) {
     t.match(first, { status: 1, stdout: '', stderr: says })
     t.notOk(existsSync(join(cwd, 'new')), 'a first start leaves no data directory')
 
-    const server = await startServeProcess(t, cwd)
-    await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
-    await server.stop()
-    const before = snapshot(server.home)
-    t.match(run(prefix, asked, { cwd, home: server.home }), { status: 1, stdout: '', stderr: says })
-    t.same(snapshot(server.home), before, 'one that has served before is as it was')
+    const home = join(cwd, 'server-home')
+    cpSync(await served, home, { recursive: true, preserveTimestamps: true })
+    const before = snapshot(home)
+    t.match(run(prefix, asked, { cwd, home }), { status: 1, stdout: '', stderr: says })
+    t.same(snapshot(home), before, 'one that has served before is as it was')
   })
 }
 
