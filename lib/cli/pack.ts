@@ -15,6 +15,7 @@ import { isInside } from '../base/paths.js'
 import { Refusal } from '../base/refusal.js'
 import { compileGlob, isGlob, type Glob } from '../archive/glob.js'
 import { createIgnore, neverPushed, type IgnoreRules } from '../archive/ignore.js'
+import { checkCharacters, quoteName, readName } from '../archive/names.js'
 import type { ZipSource } from '../archive/source.js'
 import { walkTree } from '../archive/walk.js'
 import { writeZip, type WriteZipOptions, type ZipProgress } from '../archive/write.js'
@@ -59,8 +60,8 @@ export interface PackedArchive {
 const maxEntries = 200_000
 
 /**
- * Packs. Refuses, among what reading meets: no_output_dir, nothing_to_pack, too_many_entries. When it rejects, and when
- * the signal is aborted, nothing is left behind.
+ * Packs. Refuses, among what reading meets: no_output_dir, nothing_to_pack, too_many_entries, and names that the server
+ * would refuse (archive/names.ts). When it rejects, and when the signal is aborted, nothing is left behind.
  */
 export async function pack(options: PackOptions): Promise<PackedArchive> {
   const { signal, onProgress } = options
@@ -152,7 +153,37 @@ async function select(
     if (!isOfUse) warn(`"${text}" in files matches nothing that is packed`)
   }
   if (!sources.some(source => source.kind !== 'directory')) throw nothingToPack(root, files)
+  checkNames(sources)
   return sources
+}
+
+const maxNamesShown = 10
+
+/** Says before anything is packed what the server would say of the whole archive after the upload. */
+function checkNames(sources: readonly ZipSource[]): void {
+  const wrong: Array<{ path: string; refusal: Refusal }> = []
+  for (const source of sources) {
+    const refusal = refusalOf(source)
+    if (refusal !== null) wrong.push({ path: source.path, refusal })
+  }
+  const [first, ...others] = wrong
+  if (first === undefined) return
+  const { kind, code, message } = first.refusal
+  const shown = others.slice(0, maxNamesShown).map(({ path }) => quoteName(path)).join(', ')
+  const rest = others.length > maxNamesShown ? `, and ${others.length - maxNamesShown} more` : ''
+  throw new Refusal(kind, code, others.length === 0 ? message : `${message}. Names of other files cannot be used either: ${shown}${rest}`)
+}
+
+/** What the server will run on is not known, so the rules of Windows are left to it. */
+function refusalOf({ path, kind, source }: ZipSource): Refusal | null {
+  try {
+    readName(path, { windows: false })
+    if (kind === 'symlink') checkCharacters(String(source), path, 'where it leads')
+    return null
+  } catch (error) {
+    if (error instanceof Refusal) return error
+    throw error
+  }
 }
 
 /** Patterns that are to take back what is never packed. */

@@ -19,6 +19,8 @@ export interface UnitOptions {
   port: number
   /** A Unix socket to listen on, absolute. */
   socket: string | undefined
+  /** SVC_PUBLIC_URL. */
+  publicUrl: string | null
 }
 
 const highestPrivilegedPort = 1023
@@ -32,7 +34,7 @@ const stopSeconds = 1860
 
 /** The text of the unit. */
 export function renderUnit(options: UnitOptions): string {
-  const { user, home, command } = options
+  const { user, home, command, publicUrl } = options
   const isPrivileged = options.port > 0 && options.port <= highestPrivilegedPort
   const bindsPort = isPrivileged ? ['CAP_NET_BIND_SERVICE'] : []
   const ambient = isPrivileged && !options.isMultiUser
@@ -55,7 +57,7 @@ ExecReload=/bin/kill -HUP $MAINPID
 WorkingDirectory=${specifiers(home)}
 Environment=${word(`SVC_HOME=${home}`)}
 # The address in browsers: links use it, and requests for other host names are refused.
-#Environment=SVC_PUBLIC_URL=https://deploy.example.org
+${publicUrl === null ? '#Environment=SVC_PUBLIC_URL=https://deploy.example.org' : `Environment=${word(`SVC_PUBLIC_URL=${publicUrl}`)}`}
 ${directories(options)}
 # Putting right what a killed server left behind may take a while.
 TimeoutStartSec=600

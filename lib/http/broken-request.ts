@@ -35,9 +35,19 @@ export function isRefused(socket: Socket): boolean {
   return refused.has(socket)
 }
 
-/** Answers no further request of a client that sends one after the other and reads no answer. */
+/**
+ * Answers no further request of a client that sends one after the other and reads no answer. The chunk that is being
+ * parsed may hold hundreds more, and Node would keep a request and a response for each until the connection closes.
+ */
 export function endPipeline(socket: Socket, connections: Connections): void {
+  stopParsing(socket)
   answerBrokenRequest(Object.assign(new Error('too many requests'), { code: pipelineCode }), socket, connections)
+}
+
+/** Node's parser then fails at its next request (HPE_USER). Where a runtime has no such parser, this does nothing. */
+function stopParsing(socket: Socket): void {
+  const { parser } = socket as { parser?: { onIncoming?: () => number } | null }
+  if (parser?.onIncoming !== undefined) parser.onIncoming = () => -1
 }
 
 function ended(response: ServerResponse): Promise<void> {

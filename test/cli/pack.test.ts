@@ -3,9 +3,11 @@ import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { chmod, readFile, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { readName } from '../../lib/archive/names.js'
+import type { Refusal } from '../../lib/base/refusal.js'
 import { pack, type PackOptions } from '../../lib/cli/pack.js'
 
 const run = promisify(execFile)
@@ -127,6 +129,24 @@ t.test('what cannot be packed is refused, naming what was looked for', async t =
     await t.rejects(pack(options(cwd, { outputDir: 'dist', ...more })), { code, message }, code)
   }
   t.strictSame(leftovers().filter(name => !before.includes(name)).filter(name => existsSync(join(tmpdir(), name, 'archive.zip.part'))), [])
+})
+
+t.test('names that the server would refuse are refused with its sentence, before anything is packed', { skip: isWindows && 'Windows has no such names' }, async t => {
+  const seen = (error: unknown): Refusal => error as Refusal
+  for (const name of ['logo\u200b.png', 'gpj\u202e.exe', 'a\nb', 'a\\b', 'sub/a\ufeffx']) {
+    const cwd = t.testdir({ 'index.html': 'x', sub: {} })
+    writeFileSync(join(cwd, name), '')
+    const server = await Promise.resolve().then(() => readName(name, { windows: false })).catch(seen) as Refusal
+    const archivePath = join(cwd, 'out', 'site.zip')
+    await t.rejects(pack(options(cwd, { archivePath })), { code: server.code, message: server.message }, JSON.stringify(name))
+    t.strictSame(readdirSync(join(cwd, 'out')), [])
+    t.match(await pack(options(cwd, { ignore: { builtin: true, project: [basename(name).replaceAll('\\', '\\\\').replaceAll('\n', '?')], cli: [] } })).then(archive => archive.discard().then(() => archive.files)), 1, 'unless it is left out')
+  }
+  const cwd = t.testdir({ 'index.html': 'x' })
+  symlinkSync('a\u200bb', join(cwd, 'link'))
+  await t.rejects(pack(options(cwd)), { code: 'invisible_character_in_name', message: /"link": where it leads has the invisible character U\+200B/ })
+  for (let i = 0; i < 14; i++) writeFileSync(join(cwd, `\u200b${String(i).padStart(2, '0')}`), '')
+  await t.rejects(pack(options(cwd)), { message: /^The archive cannot be extracted: .*rename the file\. Names of other files cannot be used either: "\ufffd00", .*"\ufffd09", and 4 more$/ })
 })
 
 t.test('the archive: where it is, what it says of itself', async t => {

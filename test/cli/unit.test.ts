@@ -7,7 +7,7 @@ import { renderUnit, type UnitOptions } from '../../lib/cli/unit.js'
 
 const usual: UnitOptions = {
   user: 'svc', isMultiUser: false, home: '/var/lib/svc', command: ['/bin/sh', '/opt/svc/bin/svc.js', 'serve'], paths: ['/srv/www'], reads: [],
-  port: 5431, socket: undefined
+  port: 5431, socket: undefined, publicUrl: null
 }
 
 /** The settings of the unit, without comments; one that is given several times is a list. */
@@ -49,6 +49,9 @@ const cases: Array<[what: string, change: Partial<UnitOptions>, expected: Record
     CapabilityBoundingSet: ['CAP_SETUID CAP_SETGID CAP_KILL CAP_SYS_PTRACE CAP_DAC_READ_SEARCH CAP_NET_BIND_SERVICE']
   }],
   ['what only begins like that', { paths: ['/homestead'] }, { ProtectHome: ['yes'] }],
+  ['an address in browsers', { publicUrl: 'https://deploy.example.org/tools' }, {
+    Environment: ['SVC_HOME=/var/lib/svc', 'SVC_PUBLIC_URL=https://deploy.example.org/tools']
+  }],
   ['a socket below /run', { socket: '/run/svc/http.sock' }, { RuntimeDirectory: ['svc'], ReadWritePaths: ['/srv/www'] }],
   ['a socket elsewhere', { socket: '/srv/sockets/http.sock' }, { RuntimeDirectory: undefined, ReadWritePaths: ['/srv/sockets', '/srv/www'] }]
 ]

@@ -1,4 +1,6 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -125,6 +127,19 @@ t.test('who sends requests and waits for no answer is answered so many, and no m
   t.equal(statuses.at(-1), 'HTTP/1.1 429')
   t.same(statuses.slice(0, -1), Array.from({ length: 6 }, () => 'HTTP/1.1 200'), 'the first, and five that it did not wait for')
   t.match(body, /"code":"too_many_requests"}$/)
+})
+
+t.test('of what is sent beyond that, nothing is made a request', async t => {
+  const server = await startServer(t, routes, { limits: { maxPipelined: 5 } })
+  let made = 0
+  const count = (message: unknown): void => {
+    if ((message as { request: IncomingMessage }).request.socket.localPort === server.port) made++
+  }
+  subscribe('http.server.request.start', count)
+  t.teardown(() => unsubscribe('http.server.request.start', count))
+  const { body } = await sendRaw(server.port, 'GET /api/later HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(300))
+  t.match(body, /"code":"too_many_requests"}$/)
+  t.equal(made, 7, 'the six that are answered, and the one that is refused')
 })
 
 t.test('a public body is small, and soon over', async t => {

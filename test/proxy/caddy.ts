@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { foreignName, publicName } from './contract.js'
 import type { ProxyOptions, RunningProxy } from './contract.js'
 import { freePort } from '../support/free-port.js'
 import { findProgram } from '../support/programs.js'
@@ -24,7 +25,7 @@ export async function startCaddy(t: Test, program: string, { directory, upstream
   const below = recipe('caddy', '@svc').replaceAll('/tools/svc', base).trimEnd()
     .replace('127.0.0.1:5431', upstream.startsWith('/') ? `unix/${upstream}` : new URL(upstream).host)
   const site = filled(recipe('caddy', 'deploy.example.org'), [
-    ['deploy.example.org {', `https://localhost:${port} {\n  bind 127.0.0.1`],
+    ['deploy.example.org {', `${['localhost', publicName, foreignName].map(name => `https://${name}:${port}`).join(', ')} {\n  bind 127.0.0.1`],
     ['/etc/ssl/deploy/fullchain.pem', files.cert],
     ['/etc/ssl/deploy/privkey.pem', files.key],
     [atRoot, base === '' ? pass : below]

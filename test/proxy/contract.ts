@@ -18,6 +18,7 @@ import { startServeProcess } from '../support/serve-process.js'
 import { svc } from '../support/svc.js'
 import { connectTerminal, noPty, openTerminal } from '../support/web-terminal.js'
 import { zipOf } from '../support/zip.js'
+import { phrase } from './recipes.js'
 
 /*
  * What svc promises behind a proxy, of whatever make. Nothing here is measured in time: that something is not held back
@@ -32,6 +33,11 @@ export interface ProxyOptions {
   base: string
   files: { cert: string; key: string }
 }
+
+/** In the README's recipes. */
+export const publicName = 'deploy.example.org'
+/** That the proxy serves too, and svc does not. */
+export const foreignName = 'other.example.org'
 
 export interface RunningProxy {
   /** Without the base. */
@@ -50,6 +56,7 @@ export function keepsPromises(t: Test, name: string, start: StartProxy, skip: st
     t.test(what, { skip }, async t => {
       const stage = await openStage(t, start, { base, isSocket })
       await t.test('HTTP/2, and HTTP/1.1', async t => protocols(t, stage))
+      await t.test('the public name is answered, and no other', async t => hostNames(t, stage))
       await t.test('svc push deploys through it', async t => push(t, stage))
       await t.test('output arrives while the script runs', async t => output(t, stage))
       await t.test('an upload arrives while it is sent', async t => upload(t, stage))
@@ -88,7 +95,7 @@ async function openStage(t: Test, start: StartProxy, { base, isSocket }: { base:
   const caFile = join(directory, 'ca.pem')
   writeFileSync(caFile, authority.cert)
   const socket = join(directory, 'svc.sock')
-  const server = await startServeProcess(t, directory, [...(base === '' ? [] : ['--base', base]), ...(isSocket ? ['--socket', socket] : [])])
+  const server = await startServeProcess(t, directory, [...(base === '' ? [] : ['--base', base]), ...(isSocket ? ['--socket', socket] : [])], { SVC_PUBLIC_URL: publicUrl(base) })
   const upstream = isSocket ? socket : new URL(server.url).origin
   const proxy = await start(t, { directory: join(directory, 'proxy'), upstream, base, files })
   const url = `${proxy.url}${base}`
@@ -96,6 +103,12 @@ async function openStage(t: Test, start: StartProxy, { base, isSocket }: { base:
   const target = join(directory, 'www')
   const { body } = await client.post('/api/projects', { name: 'Storefront', deployPath: target })
   return { base, url, proxy, ca: authority.cert, caFile, directory, home: server.home, client, token: server.adminToken, project: body.project, target }
+}
+
+/** As the README starts svc, at the root or below a prefix. */
+function publicUrl(base: string): string {
+  const words = base === '' ? phrase(`${publicName} svc serve`) : phrase(`svc serve --base ${base}`)
+  return /^SVC_PUBLIC_URL=(\S+) svc serve/.exec(words)?.[1] as string
 }
 
 async function openHttp2(t: Test, { url, ca }: Stage): Promise<ClientHttp2Session> {
@@ -117,6 +130,22 @@ async function protocols(t: Test, stage: Stage): Promise<void> {
   t.equal(await statusOf(asking), 200)
   asking.resume()
   t.equal((await stage.client.get('/api/health')).status, 200)
+}
+
+async function hostNames(t: Test, stage: Stage): Promise<void> {
+  const session = await openHttp2(t, stage)
+  const path = `${stage.base}/api/health`
+  for (const [host, status] of [[publicName, 200], [foreignName, 421]] as const) {
+    const authority = `${host}:${new URL(stage.url).port}`
+    const asking = session.request({ ':path': path, ':authority': authority })
+    t.equal(await statusOf(asking), status, `${host}, HTTP/2`)
+    asking.resume()
+    const asking1 = request(`${stage.proxy.url}${path}`, { ca: stage.ca, agent: false, servername: 'localhost', headers: { host: authority } }).end()
+    const [reply] = (await once(asking1, 'response')) as [IncomingMessage]
+    t.equal(reply.statusCode, status, `${host}, HTTP/1.1`)
+    const body = await text(reply)
+    if (status === 421) t.match(body, /"code":"misdirected_host"/, 'svc itself refuses')
+  }
 }
 
 async function push(t: Test, { directory, url, project, target, caFile }: Stage): Promise<void> {

@@ -1,32 +1,24 @@
 /*
  * Damaged, truncated, cancelled and oversize archives, uploaded to a real server while five other projects deploy and
- * read. Those must meet no error, and at the end the server must have open what it had at the beginning.
- *
- *   node dist/test/soak/archives.js [archives] [seed]      or SOAK_ARCHIVES, SOAK_SEED; 1,000 and 1 by default
+ * read: `node archives.js [seconds] [seed]`; SOAK_ARCHIVES=<count> stops after so many in place of a time. The others must
+ * meet no error, and at the end the server must have open what it had at the beginning. Prints TAP.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import t from 'tap'
 import { soakArchives, violations } from '../support/archive-soak.js'
 
-const archives = Number(process.argv[2] ?? process.env['SOAK_ARCHIVES'] ?? 1000)
-const seed = Number(process.argv[3] ?? process.env['SOAK_SEED'] ?? 1)
-const directory = mkdtempSync(join(tmpdir(), 'svc-soak-'))
-const endings: Array<() => unknown> = [() => rmSync(directory, { recursive: true, force: true })]
-const startedAtMs = performance.now()
+const seconds = Number(process.argv[2] ?? 1800)
+const seed = Number(process.argv[3] ?? 1)
+const archives = process.env['SOAK_ARCHIVES']
+const share = archives === undefined ? { seconds } : { archives: Number(archives) }
+const skip = process.platform !== 'linux' && 'descriptors are read from /proc'
 
-try {
-  const figures = await soakArchives({ teardown: end => void endings.unshift(end as () => unknown) }, { archives, seed, directory, isThorough: true })
-  const wrong = violations(figures)
-  console.log(`archives sent: ${archives} (seed ${seed})`)
-  for (const [outcome, count] of Object.entries(figures.outcomes).sort()) console.log(`  ${outcome}: ${count}`)
-  console.log(`honest rounds: ${figures.honestRounds}`)
-  console.log(`honest errors: ${figures.honestErrors.length}`)
-  console.log(`descriptors: ${figures.filesBefore} before, ${figures.filesAfter} after`)
-  console.log(`warnings of the server: ${figures.warnings.length}`)
-  console.log(`seconds: ${Math.round((performance.now() - startedAtMs) / 1000)}`)
-  for (const one of wrong.slice(0, 20)) console.log(`VIOLATION ${one}`)
-  process.exitCode = wrong.length === 0 ? 0 : 1
-} finally {
-  for (const end of endings) await end()
-}
+t.setTimeout(0)
+t.test(`a soak of ${archives === undefined ? `${seconds} seconds` : `${archives} archives`} harms nobody else`, { skip, timeout: 0 }, async t => {
+  const figures = await soakArchives(t, { ...share, seed, directory: t.testdir(), isThorough: true })
+  t.comment(`archives sent: ${figures.sent} (seed ${seed})`)
+  for (const [outcome, count] of Object.entries(figures.outcomes).sort()) t.comment(`  ${outcome}: ${count}`)
+  t.comment(`descriptors: ${figures.filesBefore} before, ${figures.filesAfter} after`)
+  t.ok(figures.sent > 0, 'archives were sent')
+  t.ok(figures.honestRounds > 0, `honest rounds: ${figures.honestRounds}`)
+  t.equal(violations(figures).length, 0, violations(figures).slice(0, 20).join('\n') || 'nothing is wrong')
+})

@@ -12,8 +12,10 @@ import { startServeProcess, type ServeProcess } from './serve-process.js'
 import { zipOf } from './zip.js'
 
 export interface ArchiveSoak {
-  /** Hostile uploads. */
-  archives: number
+  /** Hostile uploads, if they are counted; */
+  archives?: number | undefined
+  /** For so long they are sent, if that is limited. */
+  seconds?: number
   seed: number
   /** For the data directory and the targets. */
   directory: string
@@ -22,6 +24,8 @@ export interface ArchiveSoak {
 }
 
 export interface SoakFigures {
+  /** Hostile uploads. */
+  sent: number
   /** Hostile uploads by how they ended: `failed`, `refused <status>`, `aborted`, or `success`, which none may. */
   outcomes: Record<string, number>
   honestRounds: number
@@ -57,7 +61,7 @@ export async function soakArchives(t: Pick<Test, 'teardown'>, soak: ArchiveSoak)
   const honest = await Promise.all(Array.from({ length: honestProjects }, (_, index) => project(`honest-${index}`)))
   const hostile = await Promise.all(Array.from({ length: hostileProjects }, (_, index) => project(`hostile-${index}`)))
   const figures: SoakFigures = {
-    outcomes: {}, honestRounds: 0, honestErrors: [], filesBefore: 0, filesAfter: 0, difference: [], warnings: []
+    sent: 0, outcomes: {}, honestRounds: 0, honestErrors: [], filesBefore: 0, filesAfter: 0, difference: [], warnings: []
   }
 
   // One of each first: what a server opens once and keeps is no leak.
@@ -66,11 +70,12 @@ export async function soakArchives(t: Pick<Test, 'teardown'>, soak: ArchiveSoak)
   const before = await unchanged(held, soak.isThorough ? idleMs : briefMs)
   figures.filesBefore = before.length
 
-  let sent = 0
+  const { archives = Infinity, seconds = Infinity } = soak
+  const deadlineMs = performance.now() + seconds * 1000
   let isOver = false
   const attack = async (target: Project): Promise<void> => {
-    while (sent < soak.archives) {
-      const kind = hostileKinds[sent++ % hostileKinds.length] as (typeof hostileKinds)[number]
+    while (figures.sent < archives && performance.now() < deadlineMs) {
+      const kind = hostileKinds[figures.sent++ % hostileKinds.length] as (typeof hostileKinds)[number]
       const outcome = await sendHostile(server, target, hostileArchive(kind, random))
       figures.outcomes[outcome] = (figures.outcomes[outcome] ?? 0) + 1
       if (outcome === 'success') figures.honestErrors.push(`an archive of the kind "${kind}" was deployed`)

@@ -99,10 +99,15 @@ function inOrder(items: readonly Found[]): Found[] {
   return [...items].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
 }
 
+/** Characters that the server refuses in a name (lib/archive/names.ts; a test compares them). */
+const refusedCharacter =
+  /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffd\p{Cs}]/gu
+
 /** A name as other systems understand it: composed, and with nothing that could be taken for a separator. */
 function checkedName(name: string): string {
-  if (name === '' || name === '.' || name === '..' || /[/\\\0]/.test(name)) {
-    throw new CannotPack(t('“{path}” cannot be packed: its name has a character that a path may not have.', { path: name }))
+  const shown = name.replace(refusedCharacter, '\ufffd')
+  if (name === '' || name === '.' || name === '..' || /[/\\]/.test(name) || shown !== name || name.includes('\ufffd')) {
+    throw new CannotPack(t('“{path}” cannot be packed: its name has a character that a path may not have.', { path: shown }))
   }
   return name.normalize('NFC')
 }

@@ -1,6 +1,9 @@
 import { existsSync } from 'node:fs'
 import { isAbsolute, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { checkPublicUrl } from '../../config/public-url.js'
+import { normaliseBase } from '../../http/base-path.js'
+import { isLoopback } from '../../http/client-address.js'
 import { usage, wordsOf, type OptionRow, type OptionTable } from '../args.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { renderUnit } from '../unit.js'
@@ -20,6 +23,7 @@ export const command = defineCommand({
     'multi-user': { type: 'switch', help: 'run as root with few of its rights, so that each project can have a user of its own (runAs)' },
     home: { type: 'text', value: 'dir', default: '/var/lib/svc', help: 'the data directory' },
     path: { type: 'text', value: 'dir', repeatable: true, help: 'where deployments go: this directory can be written' },
+    'public-url': { type: 'text', value: 'url', help: 'the address in browsers (SVC_PUBLIC_URL): links use it, other host names are refused' },
     ...passedOn
   } as OptionTable,
   details:
@@ -28,6 +32,7 @@ export const command = defineCommand({
     '--path each deployPath, or a directory above it; what may be changed by hand, the unit says where it stands.',
   examples: [
     ['systemd --path /srv/www', 'for deployments below /srv/www, at 127.0.0.1:5431'],
+    ['systemd --path /srv/www --public-url https://deploy.example.org', 'behind a proxy that has this address'],
     ['systemd --multi-user --path /srv', 'for projects of several users'],
     ['systemd --user deploy --home /var/lib/deploy --host :: --port 443', 'another user, and a port for root']
   ],
@@ -43,6 +48,7 @@ export const command = defineCommand({
     const home = directory('--home', values['home'] as string, cwd)
     const paths = (values['path'] as string[]).map(path => directory('--path', path, cwd))
     const socket = serveValues['socket'] as string | undefined
+    const publicUrl = publicUrlOf(values)
     const node = process.execPath
     const unit = renderUnit({
       user,
@@ -52,14 +58,31 @@ export const command = defineCommand({
       paths,
       reads: filesOf(serveValues).filter(path => path !== socket),
       port: socket === undefined ? ((serveValues['port'] as number | undefined) ?? defaultPort) : defaultPort,
-      socket
+      socket,
+      publicUrl
     })
     await output.write(unit)
     for (const line of advice({ user, isMultiUser, home, paths })) output.note(line)
+    if (publicUrl === null && isForOthers(values)) output.note(publicUrlAdvice)
     for (const line of warnings({ user, isMultiUser, home, paths })) output.warn(line)
     return exitCodes.success
   }
 })
+
+const publicUrlAdvice =
+  'Give the address in browsers with --public-url, like https://deploy.example.org: requests for other host names are refused then'
+
+/** As `svc serve` will check it, so that the unit can start. */
+function publicUrlOf(values: Record<string, unknown>): string | null {
+  const text = values['public-url'] as string | undefined
+  if (text === undefined) return null
+  return checkPublicUrl(text.trim(), { base: normaliseBase(values['base'] as string), name: '--public-url', kind: 'usage' })
+}
+
+/** Whether people will reach the server under another address than one of this machine: directly, or through a proxy. */
+function isForOthers({ host = '127.0.0.1', socket, base }: Record<string, unknown>): boolean {
+  return socket !== undefined || normaliseBase(base as string) !== '' || (host !== 'localhost' && !isLoopback(host as string))
+}
 
 /** Relative paths are those of this directory, not of the one the server will run in. */
 function absoluteFiles(values: Record<string, unknown>, cwd: string): Record<string, unknown> {

@@ -52,6 +52,39 @@ t.test('what lies in /tmp is warned about: the service has its own', async t => 
   t.match(stderr, 'warning: /tmp/www cannot be seen by the service')
 })
 
+t.test('the address in browsers is that of the unit, and is checked as the server checks it', async t => {
+  const cwd = t.testdir({})
+  const run = (...words: string[]) => svc(['systemd', '--path', '/srv', ...words], { cwd })
+  const set = await run('--host', '0.0.0.0', '--base', 'tools', '--public-url', ' https://Deploy.example.org/tools/ ')
+  t.match(set.stdout, /^Environment=SVC_PUBLIC_URL=https:\/\/deploy\.example\.org\/tools$/m)
+  t.notMatch(set.stdout, /^#Environment=SVC_PUBLIC_URL|^ExecStart=.*public-url/m)
+  t.notMatch(set.stderr, /--public-url/)
+  for (const [url, sentence] of [
+    ['deploy.example.org', /^error: --public-url "deploy\.example\.org" cannot be used: it is an address like/m],
+    ['https://deploy.example.org/tools', /the server has no --base, so it must have no path/],
+    ['https://me:secret@deploy.example.org', /must not hold a name or a password/],
+    ['https://deploy.example.org?\nUser=root', /without "\?" and "#"/],
+    ['', /it is an address like/]
+  ] as const) {
+    const refused = await run('--public-url', url)
+    t.match(refused, { code: 2, stdout: '', stderr: sentence }, url)
+    t.notMatch(refused.stderr, 'secret')
+  }
+  t.notMatch((await run('--public-url', 'https://a.example\nUser=root')).stdout, /^User=root/m)
+})
+
+t.test('the address in browsers is recommended where others than this machine are meant', async t => {
+  const cwd = t.testdir({})
+  for (const [words, isRecommended] of [
+    [[], false], [['--host', '127.0.0.2'], false], [['--host', '::1'], false], [['--host', 'localhost'], false],
+    [['--host', '0.0.0.0'], true], [['--socket', '/run/svc/http.sock'], true], [['--base', '/tools'], true]
+  ] as const) {
+    const { stdout, stderr } = await svc(['systemd', ...words], { cwd })
+    t.match(stdout, /^#Environment=SVC_PUBLIC_URL=/m)
+    t.equal(stderr.includes('--public-url'), isRecommended, words.join(' '))
+  }
+})
+
 t.test('no line of the unit comes from a name', async t => {
   const cwd = t.testdir({})
   for (const words of [['--user', 'a\nUser=root'], ['--user', ''], ['--home', '/a\nUser=root'], ['--path', '/a\r'], ['--path', '']]) {

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { readName } from '../../../lib/archive/names.js'
 import { foundInFiles, gather, nameOf } from '../../../www/archive/gather.js'
 import type { Found } from '../../../www/archive/gather.js'
 
@@ -53,6 +54,27 @@ t.test('names are composed, and those that are no names refused', async t => {
     await t.rejects(gather([file(name)]), { name: 'CannotPack' }, JSON.stringify(name))
   }
 })
+
+t.test('a name has no character that the server would refuse, and may have every other', async t => {
+  const file = (name: string): Found => ({ kind: 'file', name, file: async () => chosen('x') })
+  const differing: string[] = []
+  for (let code = 0; code <= 0xffff; code++) {
+    const name = `ab${String.fromCharCode(code)}c`
+    const isTaken = await gather([file(name)]).then(() => true, () => false)
+    const isExtracted = code !== 0x2f && isReadable(name)
+    if (isTaken !== isExtracted) differing.push(code.toString(16))
+  }
+  t.same(differing, [])
+  await t.rejects(gather([file('a\u202egpj.exe')]), { name: 'CannotPack', message: /“a\ufffdgpj\.exe” cannot be packed/ }, 'and is not shown as it is')
+})
+
+function isReadable(name: string): boolean {
+  try {
+    return readName(name, { windows: false }) === name
+  } catch {
+    return false
+  }
+}
 
 t.test('who gives up is heard, and a folder beyond counting ends the count', async t => {
   const stop = new AbortController()
