@@ -2,12 +2,14 @@
  * What `copytruncate` leaves of the old file: a copy beside it. Lines that were written before the copy was made, and
  * had not been read when the file was truncated, are nowhere else.
  *
- * The copy is known by its name (`app.log.1`, `app.log-20260131`), by being as young as what is missing, and by holding,
- * at the same place, what was read last. Older rotations keep their times when they are renamed. One that was compressed
- * at once (`app.log.1.gz`) has the time of what it was made of, and is looked at inflated.
+ * The copy is known by its contents, whatever its name: it is as young as what is missing, and contains, at the same place,
+ * what was read last. Names decide only the order: `app.log.1`, then `app-20260131.log` (logrotate's `extension`) and
+ * `app__2026-01-31_00-00-10.log` (pm2-logrotate), then the others. Older rotations keep their times when they are renamed.
+ * One that was compressed at once (`app.log.1.gz`) has the time of what it was made of, and is looked at inflated, if its
+ * name begins as that of the log does.
  */
 import { readdir, stat } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, extname, join } from 'node:path'
 import { Refusal } from '../base/refusal.js'
 import { contentsOf, readAt, type Contents } from './contents.js'
 import type { Generation } from './generation.js'
@@ -57,10 +59,17 @@ async function lookBeside(
   return hasVanished ? 'vanished' : null
 }
 
+const compressedName = /\.(gz|bz2|xz|zst|zip)$/i
+
+/** The files beside a log, those first that are most likely its copy. */
 async function namesBeside(path: string): Promise<string[]> {
   const name = basename(path)
-  const names = await readdir(dirname(path)).catch(() => [])
-  return names.filter(other => other.startsWith(`${name}.`) || other.startsWith(`${name}-`)).sort().slice(0, maxNames)
+  const stem = name.slice(0, name.length - extname(name).length)
+  const names = (await readdir(dirname(path)).catch(() => [])).filter(other => other !== name).sort()
+  const own = names.filter(other => other.startsWith(`${name}.`) || other.startsWith(`${name}-`))
+  const alike = names.filter(other => other.startsWith(stem) && !own.includes(other))
+  const others = names.filter(other => !other.startsWith(stem) && !compressedName.test(other))
+  return [...own, ...alike, ...others].slice(0, maxNames)
 }
 
 function unlessRefused(error: unknown): Refusal {

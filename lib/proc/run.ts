@@ -9,7 +9,7 @@
  * its write: memory stays at one chunk however much is printed.
  *
  * The end. A command is over when its own process exits, not when its pipe closes: a daemon it left behind may hold the
- * pipe for years. What was written before the exit is in the pipe by then; it is read, for a bounded time, and then the
+ * pipe for years. What was written before the exit is in the pipe by then; it is read until the pipe is empty, and then the
  * pipe is let go: still read, so that the daemon does not die of SIGPIPE, but thrown away, and holding nothing open.
  *
  * Stopping (timeout, cancel) means the whole group: SIGTERM, and SIGKILL for whoever is left after the grace. The first
@@ -64,12 +64,10 @@ const maxTimerMs = 2 ** 31 - 1
 const groupPollMs = 20
 /** When it is first looked whether they are zombies; each further look doubles the time since the start. */
 const firstLookMs = 100
-/** After the exit: silence that long means the pipe is drained, and somebody else holds it. */
-const drainIdleMs = 200
-/** After the exit: at most so many waits of drainIdleMs, however busily a daemon writes on. */
-const maxDrainWaits = 8
-/** After the exit: more than this cannot have been in a pipe (the kernel's largest) before it. */
-const maxDrainBytes = 1024 * 1024
+/** After the exit: a pipe that gives nothing in so many turns of the event loop is empty; each turn asks the system. */
+const emptyTurns = 3
+/** After the exit: more than this cannot have been in a pipe (the kernel's largest) and in its stream before it. */
+const maxDrainBytes = 1024 * 1024 + 128 * 1024
 
 const isWindows = process.platform === 'win32'
 
@@ -213,11 +211,12 @@ function readOutput(child: ChildProcess, onLine: RunOptions['onLine'], onFailure
 
   async function drain(): Promise<void> {
     for (const reader of readers) reader.limit(maxDrainBytes)
-    for (let waits = 0; waits < maxDrainWaits; waits++) {
-      const before = sum(readers)
-      await waitBriefly(closed)
+    for (let before = -1; before !== sum(readers); ) {
+      before = sum(readers)
+      // While the consumer has not taken what it got, the pipe is not read: its silence says nothing.
       await Promise.all(readers.map(reader => reader.taken()))
-      if (sum(readers) === before) break
+      await Promise.race([closed, turns()])
+      await Promise.all(readers.map(reader => reader.taken()))
     }
     for (const reader of readers) reader.letGo()
     await Promise.all(readers.map(reader => reader.taken()))
@@ -225,12 +224,8 @@ function readOutput(child: ChildProcess, onLine: RunOptions['onLine'], onFailure
   return { drain }
 }
 
-/** The turn of the event loop after the timer gives bytes that are already there their chance on a busy machine. */
-async function waitBriefly(closed: Promise<unknown>): Promise<void> {
-  const giveUp = new AbortController()
-  const idle = sleep(drainIdleMs, undefined, { signal: giveUp.signal }).then(() => turn(), () => {})
-  await Promise.race([closed, idle])
-  giveUp.abort()
+async function turns(): Promise<void> {
+  for (let n = 0; n < emptyTurns; n++) await turn()
 }
 
 function sum(readers: readonly LineReader[]): number {

@@ -1,4 +1,4 @@
-import { symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
@@ -21,7 +21,20 @@ const cases: Array<[what: string, make: (directory: string) => void, lines: stri
   ['a copy named by its day', at => writeFileSync(join(at, 'app.log-20300101'), `${read}three\n`), ['three']],
   ['a copy without anything more', at => writeFileSync(join(at, 'app.log.1'), read), null],
   ['another log', at => writeFileSync(join(at, 'app.log.1'), 'eins\nzwo\ndrei\nvier\n'), null],
-  ['a log of another name', at => writeFileSync(join(at, 'app.logs'), `${read}three\n`), null],
+  ["a copy of logrotate's extension", at => writeFileSync(join(at, 'app-20300101.log'), `${read}three\n`), ['three']],
+  ['a copy of pm2-logrotate', at => writeFileSync(join(at, 'app__2030-01-01_00-00-10.log'), `${read}three\n`), ['three']],
+  ['a compressed copy of pm2-logrotate', at => {
+    writeFileSync(join(at, 'app__2030-01-01_00-00-10.log.gz'), gzipSync(`${read}three\n`))
+  }, ['three']],
+  ['a copy of any name', at => writeFileSync(join(at, 'rotated'), `${read}three\n`), ['three']],
+  ['a copy, and another log that began alike', at => {
+    writeFileSync(join(at, 'a-neighbour.log'), `${read}drei\n`)
+    writeFileSync(join(at, 'app-20300101.log'), `${read}three\n`)
+  }, ['three']],
+  ['a directory, and a compressed file of another name', at => {
+    mkdirSync(join(at, 'app.log.1'))
+    writeFileSync(join(at, 'backup.gz'), gzipSync(`${read}three\n`))
+  }, null],
   ['an older rotation that began alike', at => {
     writeFileSync(join(at, 'app.log.2'), `${read}three\n`)
     utimesSync(join(at, 'app.log.2'), longAgo, new Date(Date.now() - 60_000))

@@ -260,6 +260,21 @@ t.test('a program that waits for nobody lets this one exit', { skip: posix }, as
   t.equal(ended.exitCode, 0)
 })
 
+t.test('a consumer that is slower than the script gets all of it', { skip: posix }, async t => {
+  for (const [what, takesMs, every] of [['long pauses', 700, 1000], ['short pauses', 20, 100]] as const) {
+    const lines: string[] = []
+    const { ended } = await run('seq -f "line %g of a script that is quicker than the disk" 5000; sleep 30 & exit 0', {
+      onLine(line) {
+        lines.push(line)
+        return lines.length % every === 0 ? sleep(takesMs) : undefined
+      }
+    })
+    t.strictSame(ended, { reason: 'exit', exitCode: 0, signal: null })
+    t.equal(lines.length, 5000, `${what}: a daemon holds the pipe, so its end does not come`)
+    t.equal(lines.at(-1), 'line 5000 of a script that is quicker than the disk')
+  }
+})
+
 const asRoot = maySwitchUser() ? {} : { skip: 'only root on Linux may take on the rights of another user' }
 
 t.test('a script with the rights of another user', asRoot, async t => {
