@@ -5,18 +5,20 @@ import { json } from '../http/route.js'
 import type { Secrets } from '../logs/secrets.js'
 import type { FileEntry } from '../model/file-entry.js'
 import type { Project } from '../model/project.js'
-import { listDirectory, openFile, readPreview } from '../target/browse.js'
+import type { Targets } from '../projects/targets.js'
+import { readPreview } from '../target/browse.js'
 import type { Inspect } from '../target/browse.js'
 import type { ApiRequest, Handler } from './route.js'
 import { param } from './route.js'
 
 interface FilesNeeds {
   projects: { get(id: string): Project }
+  targets: Pick<Targets, 'list' | 'open'>
   secrets: Secrets
 }
 
 /** What lies in a project's target (§4.4), never anything outside it; what may hold secrets is listed and not shown. */
-export function fileHandlers({ projects, secrets }: FilesNeeds) {
+export function fileHandlers({ projects, targets, secrets }: FilesNeeds) {
   function inspect(deployPath: string, asked: string): Inspect {
     const named = { asked, field: 'path' }
     return ({ handle, path }) => {
@@ -28,25 +30,25 @@ export function fileHandlers({ projects, secrets }: FilesNeeds) {
 
   return {
     list: async request => {
-      const { deployPath } = projects.get(param(request, 'id'))
+      const project = projects.get(param(request, 'id'))
       const path = request.query.get('path') ?? ''
-      if (path === '') return json(await listDirectory(deployPath, path).catch(emptyIfMissing))
-      return json(await listDirectory(deployPath, path))
+      if (path === '') return json(await targets.list(project, path).catch(emptyIfMissing))
+      return json(await targets.list(project, path))
     },
 
     preview: async request => {
-      const { deployPath } = projects.get(param(request, 'id'))
+      const project = projects.get(param(request, 'id'))
       const asked = filePath(request)
-      return json(await readPreview(deployPath, asked, inspect(deployPath, asked)))
+      return json(await readPreview(await targets.open(project, asked, inspect(project.deployPath, asked))))
     },
 
     /** Whatever the file is, it comes as one to keep, never as a page of this origin. */
     download: async request => {
-      const { deployPath } = projects.get(param(request, 'id'))
+      const project = projects.get(param(request, 'id'))
       const asked = filePath(request)
       const name = asked.slice(asked.lastIndexOf('/') + 1)
       const headers = { 'content-disposition': attachment(name) }
-      return fileReply({ file: () => openFile(deployPath, asked, inspect(deployPath, asked)), headers })
+      return fileReply({ file: () => targets.open(project, asked, inspect(project.deployPath, asked)), headers })
     }
   } satisfies Record<string, Handler>
 }

@@ -38,6 +38,9 @@ const variable: Read<string> = (value, field) => {
   return given
 }
 
+/** Empty means the same as null. */
+const emptied: Read<string | null> = (value, field) => nullable(line({ max: 100, trim: true }))(value, field) || null
+
 /** Everything that may be given of a project; `PUT` takes any of it, `POST` needs the first two. */
 const projectFields = {
   name: optional(name),
@@ -52,6 +55,8 @@ const projectFields = {
   postDeployAsync: optional(flag),
   allowClientScripts: optional(nullable(flag)),
   allowedEnv: optional(list(variable, { max: maxAllowedEnv })),
+  runAs: optional(emptied),
+  umask: optional(emptied),
   maxDiskMb: optional(nullable(integer(1, maxDiskMbLimit))),
   pinned: optional(flag)
 }

@@ -21,7 +21,10 @@ export interface SegmentThreads {
   readonly count: number
   /** As `packSegment`, in a thread; begun in the order of the calls. */
   pack(task: SegmentTask): Promise<Uint8Array>
-  /** Ends the threads, whatever they do. */
+  /**
+   * Ends the threads, each after the segment that it works on. They are not terminated: of a thread that still loads its
+   * modules, Node would leave the open ones open for good.
+   */
   close(): Promise<void>
 }
 
@@ -78,7 +81,11 @@ export function createSegmentThreads(): SegmentThreads {
     }),
     async close() {
       queue.length = 0
-      await Promise.all([...busy.keys()].map(worker => worker.terminate()))
+      await Promise.all([...busy.keys()].map(worker => {
+        const ended = new Promise(resolve => worker.once('exit', resolve))
+        worker.postMessage(null)
+        return ended
+      }))
     }
   }
 }

@@ -1,4 +1,4 @@
-/* A thread that packs one segment after the other; segment-threads.ts starts it. */
+/* A thread that packs one segment after the other until it is sent null; segment-threads.ts starts it. */
 import { parentPort, type MessagePort } from 'node:worker_threads'
 import { packError } from '../base/packed-error.js'
 import { hastenCrc, hastenDeflate } from './hasten.js'
@@ -17,7 +17,8 @@ async function work({ sources, level }: SegmentTask): Promise<SegmentAnswer> {
 
 hastenCrc()
 const read = hastenDeflate() ? createReuse() : undefined
-port.on('message', async (task: SegmentTask) => {
+port.on('message', async (task: SegmentTask | null) => {
+  if (task === null) return port.close()
   const answer = await work(task)
   port.postMessage(answer, answer.kind === 'packed' ? [answer.zip.buffer] : [])
 })

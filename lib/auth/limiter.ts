@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
+import { countOf } from '../base/count.js'
 import { Refusal } from '../base/refusal.js'
 import { isLoopback, networkOf } from '../http/client-address.js'
 import type { ClientAddress, RequestFacts } from '../http/route.js'
@@ -196,12 +197,12 @@ function isForeignName(host: string): boolean {
 
 function lockedOut(remainingMs: number): Refusal {
   const retryAfterSeconds = Math.ceil(remainingMs / 1000)
-  const sentence = `Too many failed attempts: this address is locked, try again in ${retryAfterSeconds} seconds`
+  const sentence = `Too many failed attempts: this address is locked, try again in ${countOf(retryAfterSeconds, 'second')}`
   return new Refusal('too_many', 'locked_out', sentence, { retryAfterSeconds })
 }
 
 function tooManyFailures(remainingMs: number): Refusal {
   const retryAfterSeconds = Math.max(1, Math.ceil(remainingMs / 1000))
-  const sentence = `Too many failed attempts from many addresses: try again in ${retryAfterSeconds} seconds`
+  const sentence = `Too many failed attempts from many addresses: try again in ${countOf(retryAfterSeconds, 'second')}`
   return new Refusal('too_many', 'too_many_failures', sentence, { retryAfterSeconds })
 }

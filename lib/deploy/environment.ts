@@ -1,6 +1,7 @@
 import { clientVariableFault } from '../model/client-env.js'
 import type { Project } from '../model/project.js'
 import { inheritedEnvironment } from '../proc/environment.js'
+import { variablesOf as variablesOfUser, type Rights } from '../proc/identity.js'
 
 /** What a script is told in `SVC_*` (decisions 4). */
 export interface ScriptFacts {
@@ -46,13 +47,25 @@ export function linesOfDropped(dropped: readonly DroppedVariable[]): string[] {
 /** A client may send thousands. */
 const maxNamesTold = 50
 
-/** The whole environment of a script. */
+/**
+ * The whole environment of a script. One that has the rights of a project's user inherits little: what is in svc's own
+ * environment is root's, and may be a secret.
+ */
 export function scriptEnvironment(
   inherited: Readonly<Record<string, string | undefined>>,
   accepted: Readonly<Record<string, string>>,
-  facts: ScriptFacts
+  facts: ScriptFacts,
+  rights: Rights | null = null
 ): Record<string, string | undefined> {
-  return { ...inheritedEnvironment(inherited), ...accepted, ...variablesOf(facts) }
+  const base = inheritedEnvironment(inherited)
+  return { ...(rights === null ? base : { ...plainOf(base), ...variablesOfUser(rights.identity) }), ...accepted, ...variablesOf(facts) }
+}
+
+/** Where programs are, and which language and time zone they speak. */
+const plainName = /^(PATH|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR)$/
+
+function plainOf(environment: Record<string, string | undefined>): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => plainName.test(name)))
 }
 
 /** All of them are always set, if empty: a script may run with `set -u`. */

@@ -1,5 +1,8 @@
+import { writeFile } from 'node:fs/promises'
 import { findIdentity, type Rights } from '../proc/identity.js'
+import { ensureTarget, type TargetRules } from '../target/guard.js'
 import type { JournalHelper } from '../target/journal-file.js'
+import { sharedChanges } from './files.js'
 import { createExtractHelpers, endHelper } from './extract-helpers.js'
 import { createExtractThreads, type Executor, type ThreadOptions } from './extract-threads.js'
 
@@ -12,6 +15,10 @@ export interface Executors {
    * (400 naming `runAs`) a user that is gone.
    */
   ofJournal(helper: JournalHelper | null): Promise<Executor>
+  /** As `ensureTarget` of target/guard.ts, with these rights. */
+  makeTarget(rights: Rights | null, target: string, rules: TargetRules): Promise<string>
+  /** Writes the list of changes for a script that has these rights; gives its path. `path` is for one that has those of svc. */
+  writeChanges(rights: Rights | null, path: string, changes: Uint8Array[]): Promise<string>
   /** Ends the threads that have nothing to do. */
   close(): Promise<void>
 }
@@ -26,6 +33,12 @@ export function createExecutors(options: ThreadOptions = {}): Executors {
       if (helper === null) return threads
       await endHelper(helper)
       return as({ identity: await findIdentity(helper.user), umask: null })
+    },
+    makeTarget: (rights, target, rules) => (rights === null ? ensureTarget(target, rules) : helpers.makeTarget(rights, target, rules)),
+    async writeChanges(rights, path, changes) {
+      if (rights === null) await writeFile(path, changes, { mode: 0o600 })
+      else await helpers.writeChanges(rights, (path = sharedChanges(path)), changes)
+      return path
     },
     close: () => threads.close()
   }

@@ -14,6 +14,7 @@ import { packError } from '../base/packed-error.js'
 import { HelperStuck, runHelper } from '../proc/helper.js'
 import type { Rights } from '../proc/identity.js'
 import { disk, syncDirectory } from '../target/disk.js'
+import type { TargetRules } from '../target/guard.js'
 import { deployIdOf, formatHelper, type JournalHelper } from '../target/journal-file.js'
 import type { HelperJob } from './extract-helper.js'
 import type { Answer, Executor, Job, Outcome } from './extract-threads.js'
@@ -25,6 +26,10 @@ const module = new URL('./extract-helper.js', import.meta.url)
 export interface ExtractHelpers {
   /** Carries jobs out with these rights. */
   as(rights: Rights): Executor
+  /** As `ensureTarget` of target/guard.ts, and refuses what that refuses. */
+  makeTarget(rights: Rights, target: string, rules: TargetRules): Promise<string>
+  /** Writes the list of changes for a script to a new file of the user's. */
+  writeChanges(rights: Rights, path: string, changes: Uint8Array[]): Promise<void>
 }
 
 export function createExtractHelpers(): ExtractHelpers {
@@ -56,7 +61,9 @@ export function createExtractHelpers(): ExtractHelpers {
         }
       },
       isStuck: deployId => stuck.has(deployId)
-    })
+    }),
+    makeTarget: (rights, target, rules) => runHelper<HelperJob, string>({ module, rights, job: { kind: 'make', target, rules } }),
+    writeChanges: (rights, path, changes) => runHelper<HelperJob, void>({ module, rights, job: { kind: 'list', path, changes } })
   }
 }
 

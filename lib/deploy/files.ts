@@ -1,5 +1,6 @@
 import { mkdir, open, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
 
 /** The directories of the data directory that deployments lie in. */
 export interface DeployHome {
@@ -18,6 +19,14 @@ export interface DeployFiles {
   /** What SVC_CHANGES names. */
   changes(deployId: string): string
   remove(deployId: string): Promise<void>
+}
+
+/**
+ * The list of changes where a project's own user can read it, who has no right to the data directory: a file of that user
+ * in the directory for temporary files, where no other user can touch it.
+ */
+export function sharedChanges(path: string): string {
+  return join(tmpdir(), `svc-${basename(path)}`)
 }
 
 /** Names in `deployments/` and `tmp/` that are ours. */

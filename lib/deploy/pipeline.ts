@@ -1,4 +1,3 @@
-import { writeFile } from 'node:fs/promises'
 import { countOf } from '../base/count.js'
 import { closing } from '../base/closing.js'
 import { formatBytes } from '../base/size.js'
@@ -15,8 +14,8 @@ export interface PipelineRun {
   stage: ScriptStage
   makeTarget(): Promise<unknown>
   extract(): Promise<Extracted>
-  /** Where the post-deploy script finds what changed. */
-  changesPath: string
+  /** Keeps what changed for the post-deploy script; gives the path. */
+  writeChanges(changes: Uint8Array[]): Promise<string>
   discardUpload(): Promise<void>
 }
 
@@ -47,13 +46,13 @@ async function makeTarget(run: PipelineRun): Promise<string> {
 async function extract(run: PipelineRun, result: PipelineResult): Promise<string> {
   const { fileCount, bytes, changedCount, changes } = await run.extract()
   result.fileCount = fileCount
-  if (run.scripts.postDeploy !== null) await writeFile(run.changesPath, changes, { mode: 0o600 })
+  if (run.scripts.postDeploy !== null) run.stage = { ...run.stage, env: { ...run.stage.env, SVC_CHANGES: await run.writeChanges(changes) } }
   return `${countOf(fileCount, 'file')}, ${formatBytes(bytes)} in place, ${changedCount} of them new or changed`
 }
 
 async function runPostDeploy(run: PipelineRun, result: PipelineResult, step: DeploymentStep): Promise<string | null> {
   const chosen = run.scripts.postDeploy
-  const stage = { ...run.stage, env: { ...run.stage.env, SVC_CHANGES: run.changesPath } }
+  const { stage } = run
   if (chosen === null || !chosen.async) return runScript(stage, chosen, step)
   const { sentence, tail } = await startScript(stage, chosen, step)
   result.tail = tail

@@ -5,7 +5,7 @@ import type { DeploymentRow } from '../model/deployment.js'
 import { findDeployment, unfinishedDeployments } from '../store/tables/deployments.js'
 import { recoverTargets } from './extract.js'
 import type { Executors } from './executors.js'
-import { archiveFilePattern, makeDirectories, snapshotPattern, temporaryFilePattern, type DeployFiles } from './files.js'
+import { archiveFilePattern, makeDirectories, snapshotPattern, sharedChanges, temporaryFilePattern, type DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { openOutput } from './output.js'
 import { endOf, eventOf, moveRecord, notifyOf, type Outcome } from './record.js'
@@ -39,6 +39,7 @@ async function endInterrupted(needs: RecoveryNeeds, row: DeploymentRow, isPutBac
   const end = { ...row, ...endOf(row, outcome, needs.clock.now()), steps: endSteps(row, needs.clock.now()) }
   const note = isPutBack ? '; the target directory was put back as it was' : ''
   await sayLast(needs, row.id, errorMessage + note)
+  await rm(sharedChanges(needs.files.changes(row.id)), { force: true }).catch(() => {})
   const final = await moveRecord(needs, row.id, { to: 'failed', cause: 'restart', patch: end })
   if (final === undefined) return
   notifyOf(needs, final, { trigger: row.triggerSource, event: eventOf('failed'), errorMessage })

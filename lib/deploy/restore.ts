@@ -1,6 +1,6 @@
 import { notFound, Refusal } from '../base/refusal.js'
+import { findRights } from '../proc/identity.js'
 import { findProject } from '../store/tables/projects.js'
-import { ensureTarget } from '../target/guard.js'
 import type { Waiting } from './admission.js'
 import { extractArchive, extractionLimits } from './extract.js'
 import type { Executors } from './executors.js'
@@ -28,11 +28,12 @@ export function createRestore(
   async function extract(id: string, { projectId, archivePath, signal }: RestoreRequest): Promise<Extracted> {
     const project = findProject(store, projectId)
     if (project === undefined) throw notFound('Project', projectId)
-    const target = await ensureTarget(project.deployPath, { home: home.directory, allowSystemPaths: needs.allowSystemPaths })
+    const rights = await findRights(project)
+    const target = await executors.makeTarget(rights, project.deployPath, { home: home.directory, allowSystemPaths: needs.allowSystemPaths })
     const limits = extractionLimits(settings)
     try {
       const given = signal ?? new AbortController().signal
-      return await extractArchive(executors, { archivePath, target, deployId: id, home, limits, signal: given })
+      return await extractArchive(executors, { archivePath, target, rights, deployId: id, home, limits, signal: given })
     } finally {
       await files.remove(id)
     }

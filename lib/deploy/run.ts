@@ -2,14 +2,14 @@ import { rm } from 'node:fs/promises'
 import { notFound, Refusal } from '../base/refusal.js'
 import type { DeploymentRow, DeploymentStep } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
+import { findRights, type Rights } from '../proc/identity.js'
 import { latestSuccess, updateDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
-import { ensureTarget } from '../target/guard.js'
 import { acceptClientEnv, linesOfDropped, scriptEnvironment } from './environment.js'
 import { extractArchive, extractionLimits } from './extract.js'
 import type { Executors } from './executors.js'
 import { sentenceOf, StepFailure, StopRequest } from './failure.js'
-import type { DeployFiles } from './files.js'
+import { sharedChanges, type DeployFiles } from './files.js'
 import type { LiveRun } from './live.js'
 import type { DeployNeeds } from './needs.js'
 import { runPipeline, type PipelineResult } from './pipeline.js'
@@ -39,6 +39,8 @@ export interface Runner {
 /** What is found when a deployment's turn comes. */
 interface Turn {
   project: Project
+  /** Whose rights scripts and all work below the target have; null: those of svc. */
+  rights: Rights | null
   previousId: string | null
   scripts: ChosenScripts
 }
@@ -70,11 +72,12 @@ export function createRunner(needs: RunnerNeeds): Runner {
       live.signal.throwIfAborted()
       const project = findProject(store, row.projectId)
       if (project === undefined) throw notFound('Project', row.projectId)
+      const rights = await findRights(project)
       const scripts = scriptsOf(planned, project)
       const previousId = latestSuccess(store, project.id)?.id ?? null
       await moveRecord(needs, row.id, { to: 'running', cause: 'turn' })
       row.status = 'running'
-      await runPipeline(pipelineOf(planned, { project, previousId, scripts }), result)
+      await runPipeline(pipelineOf(planned, { project, rights, previousId, scripts }), result)
       return { status: 'success', cause: 'end', errorMessage: null }
     } catch (error) {
       if (isBug(error)) log(`Deployment ${row.id} met a fault`, error)
@@ -94,7 +97,7 @@ export function createRunner(needs: RunnerNeeds): Runner {
 
   function pipelineOf(planned: Planned, turn: Turn) {
     const { row, live } = planned
-    const { project, scripts } = turn
+    const { project, rights, scripts } = turn
     const { output } = live
     const limits = extractionLimits(needs.settings)
     const target = project.deployPath
@@ -104,22 +107,23 @@ export function createRunner(needs: RunnerNeeds): Runner {
       steps,
       scripts,
       stage: stageOf(planned, turn),
-      makeTarget: () => ensureTarget(target, { home: needs.home.directory, allowSystemPaths: needs.allowSystemPaths }),
+      makeTarget: () => needs.executors.makeTarget(rights, target, { home: needs.home.directory, allowSystemPaths: needs.allowSystemPaths }),
       extract: () =>
         extractArchive(needs.executors, {
           archivePath: files.archive(row.id),
           target,
+          rights,
           deployId: row.id,
           home: needs.home,
           limits,
           signal: live.signal
         }),
-      changesPath: files.changes(row.id),
+      writeChanges: (changes: Uint8Array[]) => needs.executors.writeChanges(rights, files.changes(row.id), changes),
       discardUpload: planned.discardUpload
     }
   }
 
-  function stageOf({ row, live, env }: Planned, { project, previousId, scripts }: Turn): ScriptStage {
+  function stageOf({ row, live, env }: Planned, { project, rights, previousId, scripts }: Turn): ScriptStage {
     const isOn = mayClientsSendScripts(project, needs.settings.flag('allow_client_scripts'))
     const { accepted, dropped } = acceptClientEnv(env, isOn ? null : project.allowedEnv)
     const hasScripts = scripts.preDeploy !== null || scripts.postDeploy !== null
@@ -127,7 +131,8 @@ export function createRunner(needs: RunnerNeeds): Runner {
     const facts = { project, deployId: row.id, rollbackOf: row.rollbackOf, previousDeployId: previousId }
     return {
       target: project.deployPath,
-      env: scriptEnvironment(needs.environment, accepted, facts),
+      rights,
+      env: scriptEnvironment(needs.environment, accepted, facts, rights),
       timeoutMs: needs.settings.number('script_timeout') * 1000,
       output: live.output,
       signal: live.signal,
@@ -189,7 +194,9 @@ export function createRunner(needs: RunnerNeeds): Runner {
 
   async function tidy({ row, live }: Planned): Promise<void> {
     const path = files.changes(row.id)
-    await rm(path, { force: true }).catch(error => log('A list of changes could not be removed', error))
+    for (const each of [path, sharedChanges(path)]) {
+      await rm(each, { force: true }).catch(error => log('A list of changes could not be removed', error))
+    }
     await live.output.flush().catch(() => {})
   }
 

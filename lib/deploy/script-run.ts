@@ -1,4 +1,5 @@
 import { runProcess, scriptCommand, type Ended, type RunOptions } from '../proc/run.js'
+import type { Rights } from '../proc/identity.js'
 import type { DeploymentStep } from '../model/deployment.js'
 import { StepFailure } from './failure.js'
 import type { Output } from './output.js'
@@ -7,6 +8,7 @@ import type { ChosenScript } from './scripts.js'
 /** What scripts of one deployment run with. */
 export interface ScriptStage {
   target: string
+  rights: Rights | null
   env: Readonly<Record<string, string | undefined>>
   timeoutMs: number
   output: Output
@@ -59,6 +61,7 @@ function processOf(stage: ScriptStage, chosen: ChosenScript): RunOptions {
   return {
     command: scriptCommand(chosen.script),
     cwd: stage.target,
+    rights: stage.rights ?? undefined,
     env: stage.env,
     timeoutMs: stage.timeoutMs,
     onLine: line => stage.output.line(line),

@@ -27,6 +27,7 @@ import { createPtyLoader } from '../proc/pty.js'
 import { applyToProjects } from '../projects/bulk.js'
 import { createLabels } from '../projects/labels.js'
 import { createProjects } from '../projects/projects.js'
+import { createTargets } from '../projects/targets.js'
 import { recentScripts } from '../projects/recent-scripts.js'
 import { listAudit } from '../store/tables/audit.js'
 import { countDeployments, findDeployment, listDeployments } from '../store/tables/deployments.js'
@@ -83,6 +84,7 @@ export function createServices(world: World, front: Front): Services {
     log
   })
   const projects = createProjects({ store, clock, ids, audit, home: home.directory, allowSystemPaths, deployments: deployer })
+  const targets = createTargets()
   // The commands of svc's user keep tokens in ~/.svc, wherever the data directory is.
   const deny = createDeny([...namesOf(home.directory), join(homedir(), '.svc')])
   const guarded = { deny, secrets: [home.configFile, home.database] }
@@ -118,7 +120,7 @@ export function createServices(world: World, front: Front): Services {
     ids
   })
   const pageOf = (id: string) => deploymentPage(publicUrl, id)
-  const storage = createStorage({ store, home, retention: deployer, quota, disk, audit })
+  const storage = createStorage({ store, home, retention: deployer, quota, measureTargets: targets.measure, disk, audit })
 
   return {
     deployer,
@@ -138,7 +140,7 @@ export function createServices(world: World, front: Front): Services {
       },
       categories: createLabels('category', { store, clock, ids, audit }),
       tags: createLabels('tag', { store, clock, ids, audit }),
-      files: { projects, secrets: createSecrets(guarded) },
+      files: { projects, targets, secrets: createSecrets(guarded) },
       upload: { deployer, findProject: id => findProject(store, id), settings, quota, pageOf },
       deployments: { deployer, records, pageOf },
       logs: { records, deployer, deployments },

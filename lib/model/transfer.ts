@@ -37,7 +37,8 @@ export interface ImportBrings {
 
 export type BroughtProject = Pick<
   Project,
-  'id' | 'name' | 'deployPath' | 'preDeployScript' | 'postDeployScript' | 'postDeployAsync' | 'allowClientScripts' | 'allowedEnv'
+  'id' | 'name' | 'deployPath' | 'preDeployScript' | 'postDeployScript' | 'postDeployAsync' | 'allowClientScripts' | 'allowedEnv' |
+  'runAs'
 > & {
   /** Whether files come for its deployPath. */
   hasArtifact: boolean

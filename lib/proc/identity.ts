@@ -7,6 +7,7 @@
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
+import { oneLine } from '../base/one-line.js'
 import { invalid, Refusal } from '../base/refusal.js'
 
 /** A user of the system. */
@@ -45,6 +46,27 @@ export async function findIdentity(name: string): Promise<Identity> {
   if (identity === null || identity.name !== name) throw no('this machine does not know that user')
   if (identity.uid === 0) throw no('that user has the rights of root; choose one without them')
   return identity
+}
+
+/**
+ * Whose rights the work of a project has: those of its user, or null for those of svc. Refuses as `findIdentity` and
+ * `parseUmask`.
+ */
+export async function findRights({ runAs, umask }: { runAs: string | null; umask: string | null }): Promise<Rights | null> {
+  if (runAs === null) return null
+  return { identity: await findIdentity(runAs), umask: umask === null ? null : parseUmask(umask) }
+}
+
+/** Refuses (400 naming `runAs`) rights that cannot be taken on here: `setpriv` is missing, or svc lacks a capability. */
+export async function tryRights(rights: Rights): Promise<void> {
+  const [program = '', ...words] = withRights(['true'], rights, '/')
+  try {
+    await run(program, words, { timeout: lookupMs, env: { PATH: systemPath } })
+  } catch (error) {
+    const { stderr = '', message } = error as { stderr?: string; message: string }
+    const why = oneLine(stderr.trim() || message).slice(0, 300)
+    throw invalid('runAs', `"runAs" cannot be "${rights.identity.name}": svc cannot take on the rights of that user (${why})`)
+  }
 }
 
 async function readEntry(name: string): Promise<string> {

@@ -4,6 +4,7 @@ import { Refusal, invalid, notFound } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { defaultEnv } from '../model/project.js'
 import type { Project } from '../model/project.js'
+import { findRights, tryRights } from '../proc/identity.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
 import { keepReads } from '../store/kept-reads.js'
 import { deleteDeploymentsOf } from '../store/tables/deployments.js'
@@ -23,6 +24,7 @@ export interface ProjectFields {
   postDeployAsync?: boolean | undefined
   allowClientScripts?: boolean | null | undefined
   allowedEnv?: string[] | undefined
+  /** A user of the system; only where svc runs as root. */
   runAs?: string | null | undefined
   umask?: string | null | undefined
   maxDiskMb?: number | null | undefined
@@ -67,9 +69,6 @@ interface Needs {
   }
 }
 
-/** Records of a project that go in one transaction, so that deleting a long history holds up nobody. */
-const removedAtOnce = 1000
-
 export function createProjects({ store, clock, ids, audit, home, allowSystemPaths, deployments }: Needs): Projects {
   const find = keepReads(store, id => findProject(store, id))
   const all = keepProjects(store)
@@ -100,8 +99,9 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
     list: ({ tagIds = [] } = {}) => all().filter(project => tagIds.every(id => project.tagIds.includes(id))),
     get: id => found(find(id), id),
 
-    create: (given, actor) =>
-      store.write(tx => {
+    async create(given, actor) {
+      await checkRights(given, null)
+      return store.write(tx => {
         const fields = checked(tx, given)
         checkPathIsFree(fields.deployPath)
         const project = newProject(fields, { id: ids.id('proj_'), token: ids.token(), at: now() })
@@ -109,10 +109,12 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
         const { id, name } = project
         audit.within(tx, { action: 'project.create', actor, projectId: id, target: id, detail: name })
         return existing(tx, id)
-      }),
+      })
+    },
 
-    update: (id, given, actor) =>
-      store.write(tx => {
+    async update(id, given, actor) {
+      await checkRights(given, found(find(id), id))
+      return store.write(tx => {
         const before = existing(tx, id)
         const fields = present(checked(tx, given))
         if (fields.deployPath !== undefined && fields.deployPath !== before.deployPath) {
@@ -123,22 +125,19 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
         const detail = Object.keys(fields).join(', ')
         audit.within(tx, { action: 'project.update', actor, projectId: id, target: id, detail })
         return existing(tx, id)
-      }),
+      })
+    },
 
     async remove(id, actor) {
-      for (let isGone = false; !isGone; ) {
-        const deployIds = await store.write(tx => {
-          const project = existing(tx, id)
-          if (deployments.hasRunning(id)) throw busy('The project cannot be deleted', id)
-          const oldest = deleteDeploymentsOf(tx, id, removedAtOnce)
-          isGone = oldest.length < removedAtOnce
-          if (!isGone) return oldest
-          deleteProject(tx, id)
-          audit.within(tx, { action: 'project.delete', actor, projectId: id, target: id, detail: project.name })
-          return oldest
-        })
-        await deployments.removeFilesOf(deployIds)
-      }
+      const deployIds = await store.write(tx => {
+        const project = existing(tx, id)
+        if (deployments.hasRunning(id)) throw busy('The project cannot be deleted', id)
+        deleteProject(tx, id)
+        const removed = deleteDeploymentsOf(tx, id)
+        audit.within(tx, { action: 'project.delete', actor, projectId: id, target: id, detail: project.name })
+        return removed
+      })
+      await deployments.removeFilesOf(deployIds)
     },
 
     async regenerateToken(id, actor) {
@@ -151,6 +150,18 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
       return token
     }
   }
+}
+
+/** Rights that are changed must be such as svc can take on here; `before` is the project as it is. */
+async function checkRights(given: ProjectFields, before: Project | null): Promise<void> {
+  if (given.runAs === undefined && given.umask === undefined) return
+  const runAs = given.runAs === undefined ? (before?.runAs ?? null) : given.runAs
+  const umask = given.umask === undefined ? (before?.umask ?? null) : given.umask
+  if (umask !== null && runAs === null) {
+    throw invalid('umask', '"umask" needs "runAs": without a user of its own, a project has the umask of svc')
+  }
+  const rights = await findRights({ runAs, umask })
+  if (rights !== null) await tryRights(rights)
 }
 
 function existing(db: Reader, id: string): Project {

@@ -6,11 +6,11 @@ import { notFound } from '../base/refusal.js'
 import { formatBytes } from '../base/size.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import type { Cleaned, ProjectUsage, StorageUsage } from '../model/storage.js'
+import type { Project } from '../model/project.js'
 import type { Store } from '../store/database.js'
 import { readProjects } from '../store/tables/projects.js'
 import { measureFiles, measureKept, nothingKept, statEach } from './kept-files.js'
 import type { KeptFiles } from './kept-files.js'
-import { measureTree } from './tree-size.js'
 
 export interface CleanRequest {
   /** Says what would go, and removes nothing. */
@@ -21,6 +21,8 @@ export interface CleanRequest {
   keep?: number | undefined
   actor: Actor
 }
+
+type Target = Pick<Project, 'deployPath' | 'runAs' | 'umask'>
 
 export interface Storage {
   usage(): Promise<StorageUsage>
@@ -39,6 +41,8 @@ interface Needs {
   }
   /** Is told what has been counted, and when to count again. */
   quota: { counted(kept: KeptFiles): void; recountLater(): void }
+  /** The sizes of targets, in the order of the projects; null: not counted. */
+  measureTargets(projects: readonly Target[], limits: { maxEntries: number; forMs: number }): Promise<Array<number | null>>
   disk(): Promise<{ freeBytes: number | null; totalBytes: number | null; percentUsed: number | null }>
   audit: { record(event: AuditEvent): Promise<void> }
 }
@@ -52,19 +56,17 @@ export function createStorage(needs: Needs): Storage {
   let measuring: Promise<StorageUsage> | undefined
 
   async function measure(): Promise<StorageUsage> {
-    const projects = readProjects(store, ['id', 'deployPath'])
+    const projects = readProjects(store, ['id', 'deployPath', 'runAs', 'umask'])
     const [kept, tmp, figures] = await Promise.all([
       measureKept(store, home),
       measureFiles(home.tmp, () => true),
       disk()
     ])
     quota.counted(kept)
-    const deadlineMs = performance.now() + maxTargetsMs
-    const usages: ProjectUsage[] = []
-    for (const { id, deployPath } of projects) {
-      const deployPathBytes = await measureTree(deployPath, { maxEntries: maxTargetEntries, deadlineMs })
-      usages.push({ projectId: id, ...(kept.projects.get(id) ?? nothingKept), deployPathBytes })
-    }
+    const sizes = await needs.measureTargets(projects, { maxEntries: maxTargetEntries, forMs: maxTargetsMs })
+    const usages = projects.map(({ id }, i): ProjectUsage => {
+      return { projectId: id, ...(kept.projects.get(id) ?? nothingKept), deployPathBytes: sizes[i] ?? null }
+    })
     const totals = { archives: kept.archives, logs: kept.logs, tmp, database: kept.database }
     const bytes = Object.values(totals).reduce((sum, part) => sum + part, 0)
     return { home: { path: home.directory, bytes, ...figures }, totals, projects: usages }

@@ -105,10 +105,9 @@ async function behindLink(root: string, place: string): Promise<Stats | null> {
 
 /**
  * A file as the panel shows it (§2.4): text that is valid UTF-8 without NUL, up to `maxPreviewBytes`; anything else is
- * binary. Refuses as `openFile`.
+ * binary. Closes the file.
  */
-export async function readPreview(target: string, path: string, inspect?: Inspect): Promise<FileContent> {
-  const { handle, name, size } = await openFile(target, path, inspect)
+export async function readPreview({ handle, name, size }: OpenedFile): Promise<FileContent> {
   try {
     if (size > maxPreviewBytes) return { type: 'binary', size, message: 'The file is larger than 1 MB' }
     const bytes = await readUpTo(handle, maxPreviewBytes + 1)

@@ -14,18 +14,21 @@ import type { ZipSource } from '../archive/source.js'
 import { writeZip, type ZipProgress } from '../archive/write.js'
 import { writeZipFile } from '../archive/write-file.js'
 import { closing } from '../base/closing.js'
-import { notFound } from '../base/refusal.js'
+import { notFound, Refusal } from '../base/refusal.js'
 import type { Actor } from '../model/audit.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { Label, LabelKind } from '../model/label.js'
 import type { Project } from '../model/project.js'
+import { runHelper } from '../proc/helper.js'
+import { findRights } from '../proc/identity.js'
 import type { Reader } from '../store/database.js'
 import { latestSuccessWithArchive, listDeployments } from '../store/tables/deployments.js'
 import { listLabels } from '../store/tables/labels.js'
 import { listProjects } from '../store/tables/projects.js'
 import { readSettings } from '../store/tables/settings.js'
 import type { TransferNeeds } from './needs.js'
-import { packTarget } from './pack-target.js'
+import type { PackJob } from './pack-helper.js'
+import { packTarget, writeToFile, type PackedTarget } from './pack-target.js'
 import { artifactPath, deployedPath, outputPath, packageFiles, packageRoot, schemaVersion } from './package.js'
 import type { ArtifactEntry, IncludedPart, LogSourceRecord, Manifest, PackedDeployment } from './package.js'
 import { openScratch } from './scratch.js'
@@ -248,13 +251,36 @@ async function* filesOfDeployment({ needs, scratch }: Writing, deployId: string)
 
 /** Of a project without an archive; null, with a note, where its target cannot be packed. */
 async function packedTarget(
-  { request, scratch, signal }: Writing, { id, name, deployPath }: Project, manifest: Manifest
+  { request, scratch, signal }: Writing, project: Project, manifest: Manifest
 ): Promise<Artifact | null> {
   const path = scratch.file()
+  const { id, name, deployPath } = project
   const { ignore, ignoreBuiltin } = request
-  const { bytes, note } = await packTarget({ target: deployPath, path, ignore, ignoreBuiltin, signal })
+  const job = { target: deployPath, ignore, ignoreBuiltin }
+  const { bytes, note } = project.runAs === null
+    ? await packTarget({ ...job, signal }, sources => writeToFile(path, sources, signal))
+    : await packAs(project, path, job, signal)
   if (note !== null) manifest.notes.push(`"${name}" (${id}): ${note}`)
   return bytes === 0 ? null : { path, entry: { projectId: id, path: artifactPath(id), deployId: null, bytes, sha256: null } }
+}
+
+const packHelper = new URL('./pack-helper.js', import.meta.url)
+
+/** Packs with the rights of a project's user into a file of svc's. A user that is gone is an outcome, too. */
+async function packAs(project: Project, path: string, job: PackJob, signal: AbortSignal | undefined): Promise<PackedTarget> {
+  const rights = await findRights(project).catch((error: unknown) => {
+    if (error instanceof Refusal) return error
+    throw error
+  })
+  if (rights === null || rights instanceof Refusal) {
+    return { bytes: 0, note: `no archive is kept, and its target was left out: ${rights?.message ?? 'it has no user'}` }
+  }
+  const zip = await open(path, 'wx', 0o600)
+  try {
+    return await runHelper<PackJob, PackedTarget>({ module: packHelper, rights, job, descriptors: [zip.fd], signal })
+  } finally {
+    await zip.close()
+  }
 }
 
 async function fileSource(name: string, path: string): Promise<ZipSource> {

@@ -313,8 +313,8 @@ function bringsOf(plan: ImportPlan, artifacts: PartResult, isSecret: (key: strin
   return {
     settings: changed(plan.settings).map(({ id: key, record }) => ({ key, value: isSecret(key) ? null : record })),
     projects: changed(plan.projects).map(({ record }) => {
-      const { id, name, deployPath, preDeployScript, postDeployScript, postDeployAsync, allowClientScripts, allowedEnv } = record
-      const scripts = { preDeployScript, postDeployScript, postDeployAsync, allowClientScripts, allowedEnv }
+      const { id, name, deployPath, preDeployScript, postDeployScript, postDeployAsync, allowClientScripts, allowedEnv, runAs } = record
+      const scripts = { preDeployScript, postDeployScript, postDeployAsync, allowClientScripts, allowedEnv, runAs }
       return { id, name, deployPath, ...scripts, hasArtifact: restored.has(id) }
     }),
     logSources: changed(plan.logSources).map(({ record: { id, projectId, filePath } }) => ({ id, projectId, filePath }))

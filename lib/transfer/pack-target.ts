@@ -1,4 +1,4 @@
-import { createWriteStream, type WriteStream } from 'node:fs'
+import { createWriteStream } from 'node:fs'
 import { finished } from 'node:stream/promises'
 import { createIgnore } from '../archive/ignore.js'
 import type { ZipSource } from '../archive/source.js'
@@ -10,8 +10,6 @@ import { holdTargetAsync } from '../target/reach.js'
 export interface PackTargetOptions {
   /** A project's deployPath. */
   target: string
-  /** Of the zip. */
-  path: string
   ignore: string[]
   ignoreBuiltin: boolean
   signal?: AbortSignal | undefined
@@ -24,10 +22,12 @@ export interface PackedTarget {
 }
 
 /**
- * Packs what lies in a target, less what the ignore rules name. A target that cannot be packed (it is missing or empty,
+ * Packs what lies in a target, less what the ignore rules name; `write` writes the zip and returns its size. A target that cannot be packed (it is missing or empty,
  * a link leaves it, a file is unreadable) is an outcome: the other projects of an export must not suffer.
  */
-export async function packTarget({ target, path, ignore, ignoreBuiltin, signal }: PackTargetOptions): Promise<PackedTarget> {
+export async function packTarget(
+  { target, ignore, ignoreBuiltin, signal }: PackTargetOptions, write: (sources: ZipSource[]) => Promise<number>
+): Promise<PackedTarget> {
   const nothing = (why: string): PackedTarget => ({ bytes: 0, note: `no archive is kept, and ${why}` })
   const root = await realOf(target)
   if (root === null) return nothing('its target is not there')
@@ -39,7 +39,7 @@ export async function packTarget({ target, path, ignore, ignoreBuiltin, signal }
     const warn = (sentence: string): void => void notes.push(sentence)
     await walkTree('', { root, ignore: rules, globs: null, except: [], warn, mayBeExchanged: true, signal }, source => sources.push(source))
     if (sources.length === 0) return nothing('its target is empty')
-    const zipBytes = await writeInto(createWriteStream(path, { flags: 'wx', mode: 0o600 }), sources, signal)
+    const zipBytes = await write(sources)
     return { bytes: zipBytes, note: notes.length === 0 ? null : notes.join('; ') }
   } catch (error) {
     signal?.throwIfAborted()
@@ -60,8 +60,9 @@ async function realOf(target: string): Promise<string | Refusal | null> {
   }
 }
 
-/** Writes the zip and returns its size; the file is closed when this settles, whatever happened. */
-async function writeInto(out: WriteStream, sources: ZipSource[], signal: AbortSignal | undefined): Promise<number> {
+/** Writes the zip to a new file and returns its size; the file is closed when this settles, whatever happened. */
+export async function writeToFile(path: string, sources: ZipSource[], signal: AbortSignal | undefined): Promise<number> {
+  const out = createWriteStream(path, { flags: 'wx', mode: 0o600 })
   // Destroyed in the middle of a write, it fails once more when nobody listens.
   out.on('error', () => {})
   try {

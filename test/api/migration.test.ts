@@ -53,6 +53,11 @@ const ofTheMachine: Record<string, string> = {
   '/api/log-sources/:sourceId/download': 'bytes of files that are on both machines'
 }
 
+/** Of an event stream: how far a search has come is told only where it takes long. */
+function withoutProgress(text: string): string {
+  return text.replace(/^:progress .*\n+/gm, '')
+}
+
 /** Every page of the API that tells of what was carried, by its route. */
 async function pagesOf({ client, server }: Stage): Promise<Record<string, Record<string, unknown>>> {
   const pages: Record<string, Record<string, unknown>> = {}
@@ -62,7 +67,7 @@ async function pagesOf({ client, server }: Stage): Promise<Record<string, Record
     if (!routes.includes(route)) throw new Error(`There is no route ${route}`)
     const path = ids.reduce((path, id) => path.replace(/:\w+/, id), route) + query
     const { status, body, text } = await client.get(path)
-    ;(pages[route] ??= {})[path] = { status, body: body ?? text }
+    ;(pages[route] ??= {})[path] = { status, body: body ?? withoutProgress(text) }
     return body
   }
   const projects = (await take('/api/projects')) as Project[]

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import t from 'tap'
@@ -135,6 +136,8 @@ const rows: Row[] = [
       const later = join(stage.sites, 'later', 'app.log')
       const other = await openStream(stage.client, `${await addLog(stage, null, later)}/stream`)
       await other.next('error', 20_000)
+      // The first looks of the watcher and of the stream; each is one call, and they take turns with these.
+      for (let looks = 0; looks < 50; looks++) await stat(stage.sites)
       mkdirSync(join(stage.sites, 'later'))
       writeFileSync(later, 'here\n')
       await stage.client.get('/api/health')

@@ -1,8 +1,10 @@
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { createSegmentThreads } from '../../lib/archive/segment-threads.js'
 import { packSegment } from '../../lib/archive/segment.js'
 import type { ZipSource } from '../../lib/archive/source.js'
+import { watchDescriptors } from '../support/descriptors.js'
 
 /** Counts the worker threads of this process. */
 const seen = { started: 0, living: 0 }
@@ -43,4 +45,16 @@ t.test('closed while it works, it ends', async t => {
   void threads.pack({ sources: [{ path: 'a', kind: 'file', source: noise, bytes: noise.length, mode: 0o644, mtimeMs: 0 }], level: 9 }).catch(() => {})
   await threads.close()
   t.equal(seen.living, 0)
+})
+
+t.test('closed while its threads start, it leaves no file open', { skip: process.platform !== 'linux' && 'descriptors are listed in /proc' }, async t => {
+  const { difference, stop } = watchDescriptors()
+  t.teardown(stop)
+  for (let ms = 0; ms < 60; ms += 4) {
+    const threads = createSegmentThreads()
+    void threads.pack({ sources: segment(0), level: 1 }).catch(() => {})
+    await sleep(ms)
+    await threads.close()
+  }
+  t.same(await difference(), [])
 })

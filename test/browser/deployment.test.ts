@@ -225,7 +225,7 @@ t.test('ten thousand deployments scroll, filtered by their address; one that end
   await page.clock.install()
   await page.goto(`${stage.url}/projects`)
   await page.getByRole('heading', { level: 1, name: 'Projects' }).waitFor()
-  const looked = page.waitForResponse(response => response.url().endsWith('/api/logs?limit=5'))
+  const looked = page.waitForResponse(response => response.url().endsWith('/api/logs?output=none&limit=5'))
   await page.clock.fastForward(16_000)
   await looked
   await push(stage, other.id, { 'index.html': 'x' })

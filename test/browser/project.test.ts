@@ -243,6 +243,11 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
   await page.locator('#project-allowedEnv-error').getByText('LD_PRELOAD').waitFor()
   t.match(watch.complaints.splice(0), [/400.*\/api\/projects/])
   await page.getByLabel('Variables of a push').fill('NODE_ENV, APP_*')
+  await page.getByLabel('Runs as user').fill('no-such-user-here')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.locator('#project-runAs-error').getByText('no-such-user-here').waitFor()
+  t.match(watch.complaints.splice(0), [/400.*\/api\/projects/])
+  await page.getByLabel('Runs as user').fill('')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText('Saved', { exact: true }).waitFor()
   const saved = (await stage.client.get(`/api/projects/${project.id}`)).body as Project

@@ -31,7 +31,7 @@ const name = '店面-a-name-that-goes-on-for-rather-long-so-that-it-has-to-be-cu
 
 /** Words that stay as they are in Chinese. */
 const sameEverywhere = [
-  'svc', 'production', 'zip', 'Standard Webhooks', 'webhook', 'dev', 'root', 'node', 'linux', 'X-Forwarded-For', 'deployPath'
+  'svc', 'production', 'zip', 'Standard Webhooks', 'webhook', 'dev', 'root', 'node', 'linux', 'X-Forwarded-For', 'deployPath', 'SVC_PUBLIC_URL'
 ]
 
 interface Furnished {

@@ -149,7 +149,8 @@ t.test('the layers of a working directory', async t => {
   t.match(await load('several', { project: 'optional' }), { project: null, env: null })
   t.match(await load('none', { project: 'optional' }), { project: null })
   t.match(await load('none', { flags: { project: 'x' } }), { project: null })
-  await t.rejects(load('none'), { code: 'no_client_config', message: /"svc init" writes one, or name the project with --project$/ })
+  await t.rejects(load('none'), { code: 'no_client_config', message: /: "svc init" writes one$/ })
+  await t.rejects(load('none', { projectHint: 'name the project with --project' }), { code: 'no_client_config', message: /"svc init" writes one, or name the project with --project$/ })
   await t.rejects(load('several'), { code: 'env_needed', kind: 'usage', message: 'which environment is meant? Say it with --env: dev, prod' })
   const chosen = await load('several', {
     choose: async choices => {

@@ -26,6 +26,7 @@ async function scriptStage(t: Test, patch: Partial<ScriptStage> = {}) {
   const onRan = (script: ChosenScript): void => void ran.push(script.script)
   const stage: ScriptStage = {
     target,
+    rights: null,
     env,
     timeoutMs: 5000,
     output,

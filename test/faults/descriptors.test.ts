@@ -28,7 +28,7 @@ import type { LogSource } from '../../lib/model/log-source.js'
 import { openFile } from '../../lib/target/browse.js'
 import { planExport } from '../../lib/transfer/export.js'
 import { importPackage } from '../../lib/transfer/import.js'
-import { packTarget } from '../../lib/transfer/pack-target.js'
+import { packTarget, writeToFile } from '../../lib/transfer/pack-target.js'
 import { createSettings } from '../../lib/system/settings.js'
 import { forgeBackup, smallHome } from '../support/backup.js'
 import { watchDescriptors } from '../support/descriptors.js'
@@ -158,7 +158,9 @@ t.test('archives that are written', async t => {
   await checkOperations(t, {
     'of a target': {
       async run(signal) {
-        const { note } = await packTarget({ target: at('pack'), path: at(`packed-${made++}.zip`), ignore: [], ignoreBuiltin: false, signal })
+        const { note } = await packTarget(
+          { target: at('pack'), ignore: [], ignoreBuiltin: false, signal }, sources => writeToFile(at(`packed-${made++}.zip`), sources, signal)
+        )
         if (note !== null) throw new Error(note)
       }
     },
@@ -202,7 +204,7 @@ t.test('packages', async t => {
     deployments: { hasRunning: () => false, readOutput: async () => ({ text: '', truncated: false }), restore: async () => {} }
   }
   const actor = { name: 'test', ip: null }
-  const project = { id: 'proj_a', name: 'A', deployPath: '/srv/svc-test/a', token: 'token-a' }
+  const project = { id: 'proj_a', name: 'A', deployPath: '/srv/svc-test/a', token: 'token-of-a' }
   const deployment = { id: 'dep_a', projectId: 'proj_a', status: 'success', startTime: '2026-01-31T12:00:00.000Z' }
   const path = at('package.zip')
   const record = (name: string, value: unknown): EntryPlan => ({ name: `svc-export/${name}`, data: JSON.stringify(value), method: 8 })

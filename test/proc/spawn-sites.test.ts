@@ -21,6 +21,8 @@ const sites: Record<string, string> = {
   'cli/runtime.ts': 'spawn: svc itself by another runtime; it is configured by its environment. Its words are tried below',
   'cli/supervision.ts': 'runProcess: pm2, which starts svc, tried below',
   'deploy/script-run.ts': 'runProcess: scripts of deployments, tried below',
+  'proc/helper.ts': 'spawn: a module of svc with the rights of another user, without an environment; tried in test/proc/helper.test.ts',
+  'proc/identity.ts': 'execFile: getent and setpriv with PATH alone',
   'proc/run.ts': 'spawn: what the others ask for; taskkill (Windows) without an environment',
   'proc/pty.ts': 'node-pty: what terminal/sessions.ts asks for',
   'system/memory.ts': 'runProcess: vm_stat (macOS) with LC_ALL alone',
@@ -30,13 +32,14 @@ const sites: Record<string, string> = {
 
 t.test('every place that starts a program is written down', async t => {
   const top = fileURLToPath(new URL('../../../lib/', import.meta.url))
-  const starts = /\b(spawn|spawnSync|exec|execSync|execFile|execFileSync|fork|runProcess)\((?!.*\): )|\bmodule\.spawn\(/
+  const starts = /\b(spawn|spawnSync|exec|execSync|execFile|execFileSync|fork|runProcess)\((?!.*\): )|\bmodule\.spawn\(|\bpromisify\(exec/
   const found = readdirSync(top, { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith('.ts')).filter(path => {
     const code = readFileSync(join(top, path), 'utf8').split('\n').filter(line => !/^\s*(\*|\/\*|\/\/)/.test(line) && !/\.exec\(/.test(line))
     return code.some(line => starts.test(line))
   })
   t.strictSame(found.sort(), Object.keys(sites).sort())
   t.match(readFileSync(join(top, 'proc/run.ts'), 'utf8'), /spawn\('taskkill', words, \{ env: \{\}/)
+  t.match(readFileSync(join(top, 'proc/helper.ts'), 'utf8'), /^ {4}env: \{\},$/m)
   t.match(readFileSync(join(top, 'system/memory.ts'), 'utf8'), /env: \{ LC_ALL: 'C' \}/)
 })
 

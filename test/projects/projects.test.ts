@@ -1,12 +1,19 @@
-import { mkdirSync, symlinkSync } from 'node:fs'
+import { mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { systemActor as actor } from '../../lib/model/audit.js'
 import { createProjects } from '../../lib/projects/projects.js'
+import { readRedo } from '../../lib/store/redo.js'
 import { listAudit } from '../../lib/store/tables/audit.js'
 import { listDeployments } from '../../lib/store/tables/deployments.js'
 import { insertDeployments } from '../support/many-deployments.js'
 import { openStage } from '../support/store.js'
+
+/** How many transactions the redo log of a store holds. */
+function transactionsIn(directory: string): number {
+  const { lines } = readRedo(readFileSync(join(directory, 'svc.db.redo')), 'svc.db.redo')
+  return lines.flatMap(({ transactions }) => transactions).length
+}
 
 t.test('projects', async t => {
   const stage = await openStage(t)
@@ -69,23 +76,32 @@ t.test('projects', async t => {
     t.same(removed, [[]])
   })
 
-  t.test('a long history goes in pieces, the oldest first; what begins meanwhile keeps the project and the rest', async t => {
+  t.test('a project with a long history goes whole or not at all', async t => {
     const { id } = await projects.create({ name: 'long', deployPath: at('long') }, actor)
     await insertDeployments(store, { count: 2500, projectId: id, projectName: 'long' })
     const newestFirst = (): string[] => listDeployments(store, { projectId: id, limit: 9999 }).map(row => row.id)
     const [before, from] = [newestFirst(), removed.length]
+    const project = projects.get(id)
 
-    const refused = t.rejects(projects.remove(id, actor), { kind: 'conflict', code: 'deployment_running' })
     running.add(id)
-    await refused
-    t.same(newestFirst(), before.slice(0, 1500))
-    t.same([...(removed.at(-1) as string[])].sort(), before.slice(1500).sort(), 'the files of those that went are gone, too')
-    t.equal(projects.get(id).status, 'success')
+    await t.rejects(projects.remove(id, actor), { kind: 'conflict', code: 'deployment_running' })
     running.delete(id)
+    const failing = createProjects({
+      ...stage,
+      home,
+      audit: { within: () => { throw new Error('cut short') } },
+      deployments: { hasRunning: () => false, removeFilesOf: async ids => void removed.push(ids) }
+    })
+    await t.rejects(failing.remove(id, actor), { message: 'cut short' })
+    t.same(newestFirst(), before)
+    t.same(projects.get(id), project)
+    t.equal(removed.length, from, 'no file is gone')
 
+    const written = transactionsIn(directory)
     await projects.remove(id, actor)
+    t.equal(transactionsIn(directory) - written, 1, 'one transaction, which a crash leaves whole or not at all')
     t.same(newestFirst(), [])
-    t.same(removed.slice(from).map(ids => ids.length), [1000, 1000, 500])
+    t.same(removed.slice(from).map(ids => ids.sort()), [before.sort()])
     t.throws(() => projects.get(id), { code: 'not_found' })
     t.equal(listAudit(store, { action: 'project.delete', projectId: id, limit: 9 }).length, 1)
   })

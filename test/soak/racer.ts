@@ -17,10 +17,10 @@ import { inflateRawSync } from 'node:zlib'
 import { Refusal } from '../../lib/base/refusal.js'
 import { extractArchive, recoverTargets } from '../../lib/deploy/extract.js'
 import { createExecutors } from '../../lib/deploy/executors.js'
-import { measureTree } from '../../lib/system/tree-size.js'
-import { listDirectory, readPreview } from '../../lib/target/browse.js'
+import { measureTree } from '../../lib/target/tree-size.js'
+import { listDirectory, openFile, readPreview } from '../../lib/target/browse.js'
 import { ensureTarget } from '../../lib/target/guard.js'
-import { packTarget } from '../../lib/transfer/pack-target.js'
+import { packTarget, writeToFile } from '../../lib/transfer/pack-target.js'
 import { makeZip, type EntryPlan } from '../support/make-zip.js'
 import { createRandom, type Random } from '../support/random.js'
 import { snapshot } from '../support/tree.js'
@@ -204,13 +204,13 @@ async function race(stage: Stage, random: Random, counts: Counts): Promise<strin
     const folder = random.oneOf(['', ...folders])
     await attempt('listing', () => listDirectory(target, folder))
     await attempt('preview', async () => {
-      const content = await readPreview(target, join(folder, random.oneOf(names)))
+      const content = await readPreview(await openFile(target, join(folder, random.oneOf(names))))
       if (JSON.stringify(content).includes(secret)) complaints.push('a preview shows a decoy')
     })
     await attempt('measuring', () => measureTree(target, { maxEntries: 20_000, deadlineMs: performance.now() + 2000 }))
     const path = join(home, `packed${round}.zip`)
     await attempt('packing', async () => {
-      const { note } = await packTarget({ target, path, ignore: [], ignoreBuiltin: false })
+      const { note } = await packTarget({ target, ignore: [], ignoreBuiltin: false }, sources => writeToFile(path, sources, undefined))
       if (note !== null) count('packing: with a note')
     })
     if (holdsSecret(path)) complaints.push('a package contains a decoy')

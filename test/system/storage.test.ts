@@ -7,6 +7,7 @@ import { insertDeployment } from '../../lib/store/tables/deployments.js'
 import { insertProject } from '../../lib/store/tables/projects.js'
 import { listAudit } from '../../lib/store/tables/audit.js'
 import type { KeptFiles } from '../../lib/system/kept-files.js'
+import { createTargets } from '../../lib/projects/targets.js'
 import { createStorage } from '../../lib/system/storage.js'
 import { occasion } from '../support/occasion.js'
 import { openStage } from '../support/store.js'
@@ -47,6 +48,7 @@ t.test('storage', async t => {
       prune: async (projectId, keep) => (pruned.push([projectId, keep]), prunable),
       staleFiles: async () => [stale].filter(existsSync)
     },
+    measureTargets: createTargets().measure,
     quota: { counted: kept => void counted.push(kept), recountLater: () => void recounts++ },
     disk: async () => ({ freeBytes: 1, totalBytes: 2, percentUsed: 50 })
   })

@@ -28,6 +28,8 @@ function furnished(t: { testdir(): string }): string {
   return target
 }
 
+const preview = async (target: string, path: string) => readPreview(await openFile(target, path))
+
 t.test('directories first, then names; links shown for what they are', async t => {
   const target = furnished(t)
   const entries = await listDirectory(target, '')
@@ -61,23 +63,23 @@ t.test('whatever leaves the target is refused', async t => {
     ['x'.repeat(300), 'invalid', 'invalid_field']
   ]
   for (const [path, kind, code] of cases) {
-    for (const work of [listDirectory, readPreview, openFile]) {
+    for (const work of [listDirectory, preview, openFile]) {
       const refusal = await refusalOf(work(target, path))
       t.strictSame([refusal.kind, refusal.code], [kind, code], `${work.name} ${JSON.stringify(path.slice(0, 30))}`)
     }
   }
   t.equal((await refusalOf(listDirectory(target, 'A.txt'))).code, 'not_a_directory')
-  t.equal((await refusalOf(readPreview(target, 'a'))).code, 'not_a_file')
+  t.equal((await refusalOf(preview(target, 'a'))).code, 'not_a_file')
   t.equal((await refusalOf(listDirectory(join(target, 'gone'), ''))).kind, 'not_found')
 })
 
 t.test('previews: text, binary, too large', async t => {
   const target = furnished(t)
-  t.strictSame(await readPreview(target, 'index.html'), { type: 'text', content: '<p>hällo</p>', language: 'html' })
-  t.match(await readPreview(target, 'full'), { type: 'text', language: 'plaintext' })
-  t.strictSame(await readPreview(target, 'nul'), { type: 'binary', size: 3, message: 'The file is not text' })
-  t.match(await readPreview(target, 'latin1.txt'), { type: 'binary', size: 3 })
-  t.strictSame(await readPreview(target, 'over'), {
+  t.strictSame(await preview(target, 'index.html'), { type: 'text', content: '<p>hällo</p>', language: 'html' })
+  t.match(await preview(target, 'full'), { type: 'text', language: 'plaintext' })
+  t.strictSame(await preview(target, 'nul'), { type: 'binary', size: 3, message: 'The file is not text' })
+  t.match(await preview(target, 'latin1.txt'), { type: 'binary', size: 3 })
+  t.strictSame(await preview(target, 'over'), {
     type: 'binary', size: maxPreviewBytes + 1, message: 'The file is larger than 1 MB'
   })
 })
@@ -85,7 +87,7 @@ t.test('previews: text, binary, too large', async t => {
 t.test('a pipe is no file, and nobody waits for it', { skip: process.platform === 'win32' && 'no pipes in directories' }, async t => {
   const target = furnished(t)
   execFileSync('mkfifo', [join(target, 'pipe')])
-  t.equal((await refusalOf(readPreview(target, 'pipe'))).code, 'not_a_file')
+  t.equal((await refusalOf(preview(target, 'pipe'))).code, 'not_a_file')
 })
 
 t.test('a file is opened for download with its size', async t => {

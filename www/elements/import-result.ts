@@ -53,6 +53,7 @@ function bringsOf({ settings, projects, logSources }: ImportBrings): Template | 
         <dl>
           <dt>${project.name} <code class="muted">${project.id}</code></dt>
           <dd>${t('Deploys to {path}', { path: project.deployPath })}</dd>
+          ${project.runAs === null ? null : html`<dd>${t('Runs as user')}: <code>${project.runAs}</code></dd>`}
           ${project.allowClientScripts === true ? html`<dd>${t('Runs scripts that a push carries')}</dd>` : null}
           ${project.allowedEnv.length === 0 ? null : html`<dd>${t('Variables of a push')}: <code>${project.allowedEnv.join(' ')}</code></dd>`}
           ${scriptOf(t('Pre-deploy script'), project.preDeployScript)}

@@ -182,6 +182,16 @@ export class SvcProjectForm extends SvcElement {
           placeholder: 'NODE_ENV APP_*', error: refusedField === 'allowedEnv' ? errorWords(this.#refusal) : undefined,
           hint: t('Where a push that carries scripts is refused, only these of its variables reach the scripts set here. Names, or how they begin with a *.')
         })}
+        <div class="pair">
+          ${own('runAs', {
+            label: t('Runs as user'), isMono: true, placeholder: 'www-data',
+            hint: t('Scripts and files in the directory have the rights of this user. Only where svc runs as root. Empty: the rights of svc.')
+          })}
+          ${own('umask', {
+            label: t('Umask'), isMono: true, placeholder: '027',
+            hint: t('Three octal digits, for what is made as that user. Empty: the umask of svc.')
+          })}
+        </div>
         ${own('maxDiskMb', {
           label: t('Disk space, in MB'), type: 'number',
           hint: t('For its archives and outputs. A push that would need more is refused. Empty: no limit of its own.')
@@ -263,7 +273,7 @@ export class SvcProjectForm extends SvcElement {
 }
 
 const formFields = new Set([
-  'name', 'env', 'description', 'deployPath', 'pm2AppName', 'preDeployScript', 'postDeployScript', 'allowedEnv', 'maxDiskMb'
+  'name', 'env', 'description', 'deployPath', 'pm2AppName', 'preDeployScript', 'postDeployScript', 'allowedEnv', 'runAs', 'umask', 'maxDiskMb'
 ])
 
 function fieldsOf(values: Record<string, string>, tagIds: readonly string[]): ProjectFields {
@@ -283,6 +293,8 @@ function fieldsOf(values: Record<string, string>, tagIds: readonly string[]): Pr
     postDeployAsync: values['postDeployAsync'] !== undefined,
     allowClientScripts: clientScripts.find(each => each.value === value('allowClientScripts'))?.allowed ?? null,
     allowedEnv: value('allowedEnv').split(/[\s,]+/).filter(Boolean),
+    runAs: value('runAs').trim(),
+    umask: value('umask').trim(),
     maxDiskMb: value('maxDiskMb').trim() === '' ? null : Number(value('maxDiskMb'))
   }
 }

@@ -16,7 +16,7 @@ export type ProjectFields = Partial<
   Pick<
     Project,
     | 'name' | 'description' | 'env' | 'deployPath' | 'categoryId' | 'tagIds' | 'pm2AppName' | 'preDeployScript'
-    | 'postDeployScript' | 'postDeployAsync' | 'allowClientScripts' | 'allowedEnv' | 'maxDiskMb'
+    | 'postDeployScript' | 'postDeployAsync' | 'allowClientScripts' | 'allowedEnv' | 'runAs' | 'umask' | 'maxDiskMb'
   >
 >
 

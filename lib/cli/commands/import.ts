@@ -123,6 +123,7 @@ function reportBrought({ output: { print } }: Context, { settings, projects, log
     print('')
     print(`Project ${oneLine(project.name)} (${project.id})`)
     print(`  deploys to ${oneLine(project.deployPath)}${project.hasArtifact ? ', and its files come there' : ''}`)
+    if (project.runAs !== null) print(`  runs as the user ${oneLine(project.runAs)}`)
     if (project.allowClientScripts !== null) print(`  client scripts are ${project.allowClientScripts ? 'on' : 'off'}`)
     if (project.allowedEnv.length > 0) print(`  clients may set ${project.allowedEnv.join(', ')}`)
     printScript(print, 'pre-deploy script', project.preDeployScript)

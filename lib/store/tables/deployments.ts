@@ -130,13 +130,10 @@ function stateOf({ position, id, status, hasArtifact }: StateRow): DeploymentSta
   return { position, id, isOver: status === 'success' || status === 'failed', hasArtifact: hasArtifact === 1 }
 }
 
-/**
- * Removes a project's records, the oldest first, at most `limit` (-1: all); gives their ids, so that their files can go too.
- */
-export function deleteDeploymentsOf(tx: Transaction, projectId: string, limit = -1): string[] {
-  const oldest = 'FROM deployments WHERE projectId = ? ORDER BY startTime, position LIMIT ?'
-  const ids = tx.all<{ id: string }>(`SELECT id ${oldest}`, projectId, limit).map(({ id }) => id)
-  tx.run(`DELETE FROM deployments WHERE position IN (SELECT position ${oldest})`, projectId, limit)
+/** Removes a project's records; gives their ids, so that their files can go too. Costs less when the project has gone before. */
+export function deleteDeploymentsOf(tx: Transaction, projectId: string): string[] {
+  const ids = tx.all<{ id: string }>('SELECT id FROM deployments WHERE projectId = ?', projectId).map(({ id }) => id)
+  tx.run('DELETE FROM deployments WHERE projectId = ?', projectId)
   return ids
 }
 

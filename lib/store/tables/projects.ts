@@ -70,7 +70,7 @@ export function listProjects(db: Reader, visit: (project: Project, position: num
   })
 }
 
-type TextField = 'id' | 'name' | 'deployPath' | 'token' | 'status'
+type TextField = 'id' | 'name' | 'deployPath' | 'token' | 'status' | 'runAs' | 'umask'
 
 /** These fields of all projects, newest created first: a tenth of the time that whole projects take. */
 export function readProjects<F extends TextField>(db: Reader, fields: readonly F[]): Array<Pick<Project, F>> {

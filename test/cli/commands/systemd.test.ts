@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, existsSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
@@ -104,7 +104,7 @@ for path in $WRITABLE; do mount --bind "$path" "$path"; done
 mount -o remount,bind,ro /
 mount -t tmpfs tmpfs /var/tmp
 cd "$1"; shift
-exec setpriv --no-new-privs --bounding-set=-all --inh-caps=-all "$@"
+exec setpriv --no-new-privs --bounding-set=-all$CAPABILITIES --inh-caps=-all "$@"
 `
 const may = spawnSync('unshare', ['--mount', 'sh', '-c', 'mount --make-rprivate / && mount -o remount,bind,ro / && setpriv --no-new-privs true']).status === 0
 const skip = !may && 'only root, with "unshare" and "setpriv", can make such a place'
@@ -118,7 +118,7 @@ t.test('under what the unit restricts, a site is deployed where it may be, and r
   const writable = [...unit.matchAll(/^ReadWritePaths=(.*)$/gm)].map(([, path]) => path as string)
   t.same(writable, [join(directory, 'data'), join(directory, 'www')])
   const words = (valueOf(unit, 'ExecStart') as string).split(' ')
-  const env = { PATH: process.env['PATH'], WRITABLE: writable.join(' '), SVC_HOME: (valueOf(unit, 'Environment') as string).slice('SVC_HOME='.length) }
+  const env = { PATH: process.env['PATH'], WRITABLE: writable.join(' '), CAPABILITIES: '', SVC_HOME: (valueOf(unit, 'Environment') as string).slice('SVC_HOME='.length) }
   const server = startSpeaker(t, 'unshare', ['--mount', 'sh', '-c', sandbox, 'sh', valueOf(unit, 'WorkingDirectory') as string, ...words], { env })
   const url = /http:\/\/[\d.:]+/.exec(await server.says(/svc listens on/))?.[0] as string
   await server.says(/The admin token is that of/)
@@ -151,6 +151,43 @@ t.test('under what the unit restricts, a site is deployed where it may be, and r
     t.match(refused.text, why)
   }
   t.equal((await admin.get('/api/system/resources')).status, 200, 'what the panel shows of the machine can be read')
+  server.child.kill('SIGTERM')
+  t.equal(await server.ended, 0)
+})
+
+t.test('under the unit for several users, a project is deployed with the rights of its user', { skip }, async t => {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-systemd-'))
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }))
+  chmodSync(directory, 0o755)
+  for (const name of ['data', 'www/site']) mkdirSync(join(directory, name), { recursive: true })
+  const site = join(directory, 'www/site')
+  chmodSync(site, 0o700)
+  const [uid, gid] = ['-u', '-g'].map(flag => Number(spawnSync('id', [flag, 'daemon'], { encoding: 'utf8' }).stdout)) as [number, number]
+  chownSync(site, uid, gid)
+  const asked = ['systemd', '--multi-user', '--home', join(directory, 'data'), '--path', join(directory, 'www'), '--port', '0', '--log-format', 'json']
+  const { stdout: unit } = await svc(asked, { cwd: directory })
+  const writable = [...unit.matchAll(/^ReadWritePaths=(.*)$/gm)].map(([, path]) => path as string)
+  const capabilities = (valueOf(unit, 'CapabilityBoundingSet') as string).split(' ').map(name => `,+${name.slice('CAP_'.length).toLowerCase()}`).join('')
+  const words = (valueOf(unit, 'ExecStart') as string).split(' ')
+  const env = { PATH: process.env['PATH'], WRITABLE: writable.join(' '), CAPABILITIES: capabilities, TMPDIR: '/var/tmp', SVC_HOME: join(directory, 'data') }
+  const server = startSpeaker(t, 'unshare', ['--mount', 'sh', '-c', sandbox, 'sh', join(directory, 'data'), ...words], { env })
+  const url = /http:\/\/[\d.:]+/.exec(await server.says(/svc listens on/))?.[0] as string
+  await server.says(/The admin token is that of/)
+  const { adminToken } = JSON.parse(readFileSync(join(directory, 'data/config.json'), 'utf8')) as { adminToken: string }
+  const admin = createClient(() => url, adminToken)
+  const { status, body } = await admin.post('/api/projects', { name: 'site', deployPath: site, runAs: 'daemon', umask: '077' })
+  t.equal(status, 200)
+  const { contentType, body: form } = formOf([
+    ['projectId', body.project.id], ['file', { filename: 'a.zip', bytes: await zipOf({ 'index.html': 'of the user' }) }],
+    ['postDeploy', 'id -un; touch by-script; cat "$SVC_CHANGES"; sleep 600 >/dev/null 2>&1 &']
+  ])
+  const reply = await createClient(() => url, body.project.token).open('POST', '/api/deploy/upload', { headers: { 'content-type': contentType }, body: form })
+  let text = ''
+  for await (const chunk of reply) text += String(chunk)
+  t.match(eventsOf({ text }).at(-1), { event: 'status', status: 'success' }, text)
+  t.match(text, /"daemon"[^]*"index.html"/)
+  for (const name of ['index.html', 'by-script']) t.match(statSync(join(site, name)), { uid, gid }, name)
+  t.match((await admin.get(`/api/projects/${body.project.id}/file?path=index.html`)).body, { content: 'of the user' }, 'svc shows what only the user may read')
   server.child.kill('SIGTERM')
   t.equal(await server.ended, 0)
 })

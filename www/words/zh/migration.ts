@@ -36,7 +36,7 @@ export const words: Words = {
   'Put the archives in place: files of the same name in the targets are replaced, nothing else is deleted':
     '将压缩包放到目标目录：同名文件会被替换，不会删除其他文件',
   'Take the settings, too, that decide who has access: tokens, addresses, scripts of a push, the webhook':
-    '同时导入决定访问权限的设置：令牌、地址、推送携带的脚本、Webhook',
+    '同时导入决定访问权限的设置：令牌、地址、推送携带的脚本、通知地址',
   'What comes with it': '随之而来的内容',
   'Deploys to {path}': '部署到 {path}',
   'Runs scripts that a push carries': '运行推送携带的脚本',

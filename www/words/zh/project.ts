@@ -12,6 +12,10 @@ export const words: Words = {
   '{name} was deleted': '已删除 {name}',
 
   'PM2 application': 'PM2 应用',
+  'Runs as user': '运行用户',
+  'Scripts and files in the directory have the rights of this user. Only where svc runs as root. Empty: the rights of svc.': '脚本和目录中的文件具有该用户的权限。仅当 svc 以 root 运行时可用。留空：使用 svc 的权限。',
+  'Umask': 'Umask（权限掩码）',
+  'Three octal digits, for what is made as that user. Empty: the umask of svc.': '三位八进制数，用于以该用户身份创建的内容。留空：使用 svc 的 umask。',
   'Disk space, in MB': '磁盘空间（MB）',
   'For its archives and outputs. A push that would need more is refused. Empty: no limit of its own.':
     '用于压缩包与输出。超出的推送会被拒绝。留空：不单独限制。',

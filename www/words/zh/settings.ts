@@ -36,6 +36,8 @@ export const words: Words = {
   'How long a script may run.': '脚本最长可运行多久。',
   'Whether an upload may bring scripts of its own.': '上传是否可以自带脚本。',
   'Whose X-Forwarded-For is believed: addresses, CIDR.': '信任谁的 X-Forwarded-For：地址或 CIDR。',
+  'Names in the address of the panel, next to that of SVC_PUBLIC_URL; empty and without it: all.':
+    '面板地址中可用的主机名，SVC_PUBLIC_URL 中的除外；两者都留空则不限制。',
   'Who may deploy, roll back and open a terminal; empty: everybody.': '谁可以部署、回滚和打开终端；留空则不限制。',
   'Whether the panel has a terminal.': '面板是否提供终端。',
   'How long entries of the audit log are kept.': '审计日志条目保留多久。',

@@ -2,7 +2,7 @@ import t from 'tap'
 import { execFileSync } from 'node:child_process'
 import { linkSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { measureTree } from '../../lib/system/tree-size.js'
+import { measureTree } from '../../lib/target/tree-size.js'
 
 const limits = { maxEntries: 100, deadlineMs: Infinity }
 

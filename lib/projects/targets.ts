@@ -1,0 +1,100 @@
+/*
+ * Looking into the targets of projects, with the rights that a project's work has: those of svc, or those of the
+ * project's own user (`runAs`) in a helper process.
+ */
+import { constants } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { Refusal } from '../base/refusal.js'
+import type { FileEntry } from '../model/file-entry.js'
+import type { Project } from '../model/project.js'
+import { runHelper } from '../proc/helper.js'
+import { findRights, type Rights } from '../proc/identity.js'
+import { listDirectory, openFile, type Inspect, type OpenedFile } from '../target/browse.js'
+import { measureTree } from '../target/tree-size.js'
+import type { HeldFile, TargetJob } from './target-helper.js'
+
+/** What of a project says where its target is and whose rights count there. */
+export type Owned = Pick<Project, 'deployPath' | 'runAs' | 'umask'>
+
+export interface MeasureLimits {
+  /** Of one target. */
+  maxEntries: number
+  /** For all of them. */
+  forMs: number
+}
+
+export interface Targets {
+  /** As `listDirectory` of target/browse.ts; refuses a user that is gone, too. */
+  list(project: Owned, path: string): Promise<FileEntry[]>
+  /** As `openFile` of target/browse.ts. */
+  open(project: Owned, path: string, inspect: Inspect): Promise<OpenedFile>
+  /** The sizes of targets in bytes, as `measureTree` gives them, in the order of the projects. */
+  measure(projects: readonly Owned[], limits: MeasureLimits): Promise<Array<number | null>>
+}
+
+const module = new URL('./target-helper.js', import.meta.url)
+
+export function createTargets(): Targets {
+  return {
+    async list(project, path) {
+      const rights = await findRights(project)
+      if (rights === null) return listDirectory(project.deployPath, path)
+      return runHelper<TargetJob, FileEntry[]>({ module, rights, job: { do: 'list', target: project.deployPath, path } })
+    },
+
+    async open(project, path, inspect) {
+      const rights = await findRights(project)
+      if (rights === null) return openFile(project.deployPath, path, inspect)
+      const job: TargetJob = { do: 'open', target: project.deployPath, path }
+      const file = await runHelper<TargetJob, HeldFile, OpenedFile>({ module, rights, job }, takeOver)
+      try {
+        await inspect(file)
+        return file
+      } catch (error) {
+        await file.handle.close()
+        throw error
+      }
+    },
+
+    async measure(projects, limits) {
+      const deadlineMs = performance.now() + limits.forMs
+      const sizes = new Map<Owned, number | null>()
+      for (const project of projects.filter(({ runAs }) => runAs === null)) {
+        sizes.set(project, await measureTree(project.deployPath, { maxEntries: limits.maxEntries, deadlineMs }))
+      }
+      for (const group of byUser(projects)) await measureAs(group, { ...limits, forMs: deadlineMs - performance.now() }, sizes)
+      return projects.map(project => sizes.get(project) ?? null)
+    }
+  }
+}
+
+/** Opens again, by what the process holds and not by a path, what it has opened: with its rights it could. */
+async function takeOver({ fd, dev, ino, ...file }: HeldFile, pid: number): Promise<OpenedFile> {
+  const handle = await open(`/proc/${pid}/fd/${fd}`, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    const stats = await handle.stat()
+    if (stats.dev === dev && stats.ino === ino && stats.isFile()) return { ...file, handle }
+    throw new Refusal('conflict', 'changed_meanwhile', `"${file.name}" changed while it was being opened; try again`)
+  } catch (error) {
+    await handle.close()
+    throw error
+  }
+}
+
+/** Those that have a user of their own, by user: one process measures all targets of one. */
+function byUser(projects: readonly Owned[]): Owned[][] {
+  const groups = new Map<string, Owned[]>()
+  for (const project of projects) {
+    if (project.runAs === null) continue
+    groups.set(project.runAs, [...(groups.get(project.runAs) ?? []), project])
+  }
+  return [...groups.values()]
+}
+
+async function measureAs(group: readonly Owned[], { maxEntries, forMs }: MeasureLimits, sizes: Map<Owned, number | null>): Promise<void> {
+  const rights: Rights | null = await findRights(group[0] as Owned).catch(() => null)
+  if (rights === null || forMs <= 0) return
+  const job: TargetJob = { do: 'measure', targets: group.map(({ deployPath }) => deployPath), maxEntries, forMs }
+  const found = await runHelper<TargetJob, Array<number | null>>({ module, rights, job })
+  group.forEach((project, i) => sizes.set(project, found[i] ?? null))
+}
