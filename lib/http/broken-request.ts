@@ -44,7 +44,7 @@ export function endPipeline(socket: Socket, connections: Connections): void {
   answerBrokenRequest(Object.assign(new Error('too many requests'), { code: pipelineCode }), socket, connections)
 }
 
-/** Node's parser then fails at its next request (HPE_USER). Where a runtime has no such parser, this does nothing. */
+/** Node's parser then fails at the next request (HPE_CB_HEADERS_COMPLETE). Where a runtime has no such parser, this does nothing. */
 function stopParsing(socket: Socket): void {
   const { parser } = socket as { parser?: { onIncoming?: () => number } | null }
   if (parser?.onIncoming !== undefined) parser.onIncoming = () => -1
