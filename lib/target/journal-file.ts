@@ -2,8 +2,8 @@
  * The file of an undo journal (undo.ts), by its name or, in a helper process that has no right to the data directory, as
  * an open file.
  *
- * A helper process leaves a line of svc's in the journal before its own: `helper <user> <pid> <start>`. Whoever recovers
- * the journal first ends that process, if it still runs, and recovers with the rights of the same user.
+ * A helper process leaves a line of svc's in the journal before its own: `helper <user> <pid> <start>`. A later recovery
+ * ends that process, if it still runs, and has the rights of the same user.
  */
 import { readFileSync, type PathLike } from 'node:fs'
 import { basename, dirname } from 'node:path'

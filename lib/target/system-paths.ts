@@ -1,6 +1,6 @@
 /*
  * Places below which files are programs or rights of the whole system: a unit, a job of cron, a key that opens a shell.
- * Whoever can deploy there has more than the project, often root. So they are no targets unless the operator of the
+ * A user who can deploy there has more than the project, often root. So they are no targets unless the operator of the
  * server says so (`serve --allow-system-paths`); the API cannot. docs/security.md lists them.
  *
  * Below /etc the list is of what is open: a list of what runs code there (cron, pam, logrotate, dhcp, …) is never complete.
