@@ -134,6 +134,7 @@ t.test('categories and tags: made, ordered, changed, deleted', { skip }, async t
   await page.getByText('1 project has it. Its projects are then in no category.').waitFor()
   await page.getByRole('button', { name: 'Delete', exact: true }).click()
   await page.getByText('Ours is deleted').waitFor()
+  await categories.locator('svc-label[name=Ours]').waitFor({ state: 'detached' })
   t.same(await names(), ['Customers', 'Old'])
   t.equal((await stage.client.get(`/api/projects/${shop.id}`)).body.categoryId, null)
   await page.setViewportSize(phone)
