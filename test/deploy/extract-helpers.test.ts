@@ -12,6 +12,7 @@ import { watchDescriptors } from '../support/descriptors.js'
 import { isRunning } from '../support/processes.js'
 import { snapshot } from '../support/tree.js'
 import { zipOf } from '../support/zip.js'
+import { openDirectory } from '../support/open-directory.js'
 
 const options = maySwitchUser() ? {} : { skip: 'only root on Linux may take on the rights of another user' }
 const nobody = 65534
@@ -26,7 +27,6 @@ t.test('extraction with the rights of a project user', options, async t => {
     mkdirSync(join(directory, 'home/deployments'), { recursive: true })
     mkdirSync(join(directory, 'secret'))
     writeFileSync(join(directory, 'secret/file'), 'of root')
-    for (let at = directory; at !== '/'; at = join(at, '..')) if ((statSync(at).mode & 0o001) === 0) chmodSync(at, statSync(at).mode | 0o001)
     for (const closed of ['home', 'secret']) chmodSync(join(directory, closed), 0o700)
     const target = join(directory, 'target')
     mkdirSync(target)
@@ -42,7 +42,7 @@ t.test('extraction with the rights of a project user', options, async t => {
   }
 
   t.test('puts the files in place as that user, and keeps the manifest as svc', async t => {
-    const { target, deployments, put, extract } = await stage(t.testdir(), { 'index.html': 'one', 'assets/a.js': 'a' })
+    const { target, deployments, put, extract } = await stage(openDirectory(t), { 'index.html': 'one', 'assets/a.js': 'a' })
     t.match(await extract('dep_1'), { fileCount: 2, changedCount: 2 })
     t.equal(readFileSync(join(target, 'index.html'), 'utf8'), 'one')
     for (const name of ['index.html', 'assets', 'assets/a.js']) t.match(statSync(join(target, name)), { uid: nobody, gid: nobody }, name)
@@ -57,7 +57,7 @@ t.test('extraction with the rights of a project user', options, async t => {
   })
 
   t.test('cannot reach what the user may not reach, however links are planted', async t => {
-    const { directory, target, put, extract } = await stage(t.testdir(), { 'in/file': 'planted' })
+    const { directory, target, put, extract } = await stage(openDirectory(t), { 'in/file': 'planted' })
     symlinkSync(join(directory, 'secret'), join(target, 'in'))
     await t.rejects(extract('dep_1'), { code: 'written_through_link' })
     rmSync(join(target, 'in'))
@@ -69,7 +69,7 @@ t.test('extraction with the rights of a project user', options, async t => {
   })
 
   t.test('an archive that is refused leaves nothing', async t => {
-    const { target, deployments, put, extract } = await stage(t.testdir(), { a: 'a' })
+    const { target, deployments, put, extract } = await stage(openDirectory(t), { a: 'a' })
     writeFileSync(join(deployments, '../archive.zip'), 'no zip')
     await t.rejects(extract('dep_1'), { code: 'not_a_zip' })
     await put({ a: 'a' })
@@ -80,7 +80,7 @@ t.test('extraction with the rights of a project user', options, async t => {
 
   t.test('an abort kills the process and puts the target back', async t => {
     const files = Object.fromEntries(Array.from({ length: 900 }, (_, n) => [`d${n % 30}/f${n}`, `${n}`.repeat(2000)]))
-    const { target, deployments, extract } = await stage(t.testdir(), files)
+    const { target, deployments, extract } = await stage(openDirectory(t), files)
     writeFileSync(join(target, 'kept'), 'kept')
     const before = snapshot(target)
     for (const ms of [0, 60, 120, 200]) {
@@ -94,7 +94,7 @@ t.test('extraction with the rights of a project user', options, async t => {
   })
 
   t.test('a start ends the process of an earlier svc, and puts the target back with the same rights', async t => {
-    const { target, deployments } = await stage(t.testdir(), {})
+    const { target, deployments } = await stage(openDirectory(t), {})
     const stray = spawn('sleep', ['600'], { stdio: 'ignore' })
     await once(stray, 'spawn')
     const pid = stray.pid as number
@@ -124,7 +124,7 @@ t.test('extraction with the rights of a project user', options, async t => {
   })
 
   t.test('a staging directory of another user is not taken for its own', async t => {
-    const { directory, target, deployments } = await stage(t.testdir(), {})
+    const { directory, target, deployments } = await stage(openDirectory(t), {})
     const staging = join(target, '.svc-staging-dep_1')
     mkdirSync(staging, 0o700)
     symlinkSync(join(directory, 'secret'), join(staging, 'aside'))
@@ -139,7 +139,7 @@ t.test('extraction with the rights of a project user', options, async t => {
   })
 
   t.test('no descriptor stays open, whatever happens', async t => {
-    const { deployments, extract } = await stage(t.testdir(), { a: 'a' })
+    const { deployments, extract } = await stage(openDirectory(t), { a: 'a' })
     const watch = watchDescriptors()
     t.teardown(() => watch.stop())
     await extract('dep_1')

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { firstDescriptor, runHelper } from '../../lib/proc/helper.js'
 import { findIdentity, maySwitchUser, type Rights } from '../../lib/proc/identity.js'
 import type { Job } from '../support/helper-fixture.js'
+import { openDirectory } from '../support/open-directory.js'
 
 const module = new URL('../support/helper-fixture.js', import.meta.url)
 const options = maySwitchUser() ? {} : { skip: 'only root on Linux may take on the rights of another user' }
@@ -11,13 +12,12 @@ const options = maySwitchUser() ? {} : { skip: 'only root on Linux may take on t
 t.test('helper processes', options, async t => {
   const rights: Rights = { identity: await findIdentity('nobody'), umask: 0o027 }
   const ask = <A>(job: Job, more: object = {}) => runHelper<Job, A>({ module, rights, job, ...more })
-  const directory = t.testdir({ secret: 'of root' })
+  const directory = openDirectory(t)
+  writeFileSync(join(directory, 'secret'), 'of root')
   chmodSync(join(directory, 'secret'), 0o600)
   const own = join(directory, 'own')
   mkdirSync(own)
   chownSync(own, 65534, 65534)
-  // The way to the directory may be closed to others.
-  for (let at = directory; at !== '/'; at = join(at, '..')) if ((statSync(at).mode & 0o001) === 0) chmodSync(at, statSync(at).mode | 0o001)
 
   t.test('have the rights of the user and nothing of svc', async t => {
     interface Facts { uid: number; gid: number; groups: number[]; umask: number; env: object; status: string; fds: number[] }
