@@ -5,7 +5,7 @@
  * names them, or a directory above them.
  */
 import { createHash } from 'node:crypto'
-import { createWriteStream, type WriteStream } from 'node:fs'
+import type { WriteStream } from 'node:fs'
 import { lstat, mkdir, mkdtemp, realpath, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, posix, resolve, sep } from 'node:path'
@@ -13,6 +13,7 @@ import { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { isInside } from '../base/paths.js'
 import { Refusal } from '../base/refusal.js'
+import { withWriteStream } from '../base/write-stream.js'
 import { compileGlob, isGlob, type Glob } from '../archive/glob.js'
 import { createIgnore, neverPushed, type IgnoreRules } from '../archive/ignore.js'
 import { checkCharacters, quoteName, readName } from '../archive/names.js'
@@ -241,14 +242,14 @@ async function writeArchive(
   path: string, sources: readonly ZipSource[], options: WriteZipOptions
 ): Promise<{ bytes: number; sha256: string }> {
   const hash = createHash('sha256')
-  const file = createWriteStream(path, { mode: 0o600 })
-  const out = hashing(file, bytes => void hash.update(bytes))
   try {
-    const { zipBytes } = await writeZip(sources, out, options)
-    await finished(out.end())
-    return { bytes: zipBytes, sha256: hash.digest('hex') }
+    return await withWriteStream(path, { mode: 0o600 }, async file => {
+      const out = hashing(file, bytes => void hash.update(bytes))
+      const { zipBytes } = await writeZip(sources, out, options)
+      await finished(out.end())
+      return { bytes: zipBytes, sha256: hash.digest('hex') }
+    })
   } catch (error) {
-    if (!file.closed) await new Promise<void>(closed => void file.once('close', () => closed()).destroy())
     if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
     const sentence = `the archive could not be written: the disk that holds "${dirname(path)}" is full`
     throw new Refusal('unavailable', 'disk_full', sentence, { cause: error })

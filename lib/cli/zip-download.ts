@@ -1,6 +1,6 @@
-import { createWriteStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { Refusal } from '../base/refusal.js'
+import { withWriteStream } from '../base/write-stream.js'
 import type { Client } from './client.js'
 import type { Progress } from './progress.js'
 import { readNdjson } from './streams.js'
@@ -61,18 +61,14 @@ async function receive(download: ZipDownload, file: string): Promise<void> {
   const { bar, signal } = download
   const zip = await openZip(download)
   let bytes = 0
-  await pipeline(
-    zip,
-    async function* (chunks: AsyncIterable<Buffer>) {
-      for await (const chunk of chunks) {
-        bytes += chunk.length
-        bar.update(bytes, Math.max(bytes, zip.expectedBytes))
-        yield chunk
-      }
-    },
-    createWriteStream(file, { highWaterMark: 1024 * 1024 }),
-    { signal }
-  )
+  async function* counted(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const chunk of chunks) {
+      bytes += chunk.length
+      bar.update(bytes, Math.max(bytes, zip.expectedBytes))
+      yield chunk
+    }
+  }
+  await withWriteStream(file, { highWaterMark: 1024 * 1024 }, out => pipeline(zip, counted, out, { signal }))
 }
 
 /** What a zip that broke off is refused with, or the error as it is. */

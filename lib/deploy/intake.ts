@@ -1,5 +1,5 @@
 import { createHash, type Hash } from 'node:crypto'
-import { constants, createWriteStream } from 'node:fs'
+import { constants } from 'node:fs'
 import { copyFile, link, rm } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -7,6 +7,7 @@ import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import { Refusal } from '../base/refusal.js'
 import { formatBytes } from '../base/size.js'
+import { withWriteStream } from '../base/write-stream.js'
 import type { Received, ReceiveOptions } from './deployer.js'
 import { refuseFullDisk } from './failure.js'
 import { makeDirectories, syncPath, type DeployFiles, type DeployHome } from './files.js'
@@ -58,20 +59,16 @@ async function store(
 ): Promise<{ length: number; hash: Hash }> {
   const hash = createHash('sha256')
   let length = 0
-  await pipeline(
-    bytes,
-    async function* (chunks: AsyncIterable<Buffer>) {
-      for await (const chunk of chunks) {
-        length += chunk.length
-        if (length > limitBytes) throw tooLarge(limitBytes)
-        onLength?.(length)
-        hash.update(chunk)
-        yield chunk
-      }
-    },
-    createWriteStream(path, { flags: 'wx', mode: 0o600, highWaterMark: writeBytes }),
-    { signal }
-  )
+  async function* counted(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const chunk of chunks) {
+      length += chunk.length
+      if (length > limitBytes) throw tooLarge(limitBytes)
+      onLength?.(length)
+      hash.update(chunk)
+      yield chunk
+    }
+  }
+  await withWriteStream(path, { flags: 'wx', mode: 0o600, highWaterMark: writeBytes }, out => pipeline(bytes, counted, out, { signal }))
   if (length === 0) throw empty()
   return { length, hash }
 }

@@ -80,6 +80,8 @@ export function createRunner(needs: RunnerNeeds): Runner {
       await runPipeline(pipelineOf(planned, { project, rights, previousId, scripts }), result)
       return { status: 'success', cause: 'end', errorMessage: null }
     } catch (error) {
+      // The pipeline does so itself, but the failure may have come before it.
+      await discardUpload(planned)
       if (isBug(error)) log(`Deployment ${row.id} met a fault`, error)
       const cause = error instanceof StopRequest ? error.by : 'end'
       return { status: 'failed', cause, errorMessage: sentenceOf(error, null) }
@@ -162,7 +164,7 @@ export function createRunner(needs: RunnerNeeds): Runner {
 
   async function drop(planned: Planned, request: StopRequest): Promise<DeploymentRow> {
     const outcome: Outcome = { status: 'failed', cause: request.by, errorMessage: request.message }
-    await planned.discardUpload().catch(error => log('A temporary zip could not be removed', error))
+    await discardUpload(planned)
     const row = await settle(planned, outcome)
     await tidy(planned)
     return row
@@ -190,6 +192,10 @@ export function createRunner(needs: RunnerNeeds): Runner {
       ok: false
     })
     notifyOf(needs, row, { trigger: 'async_post_deploy', event: 'deploy_failure', errorMessage: complaint })
+  }
+
+  async function discardUpload(planned: Planned): Promise<void> {
+    await planned.discardUpload().catch(error => log('A temporary zip could not be removed', error))
   }
 
   async function tidy({ row, live }: Planned): Promise<void> {

@@ -1,10 +1,10 @@
-import { createWriteStream } from 'node:fs'
 import { finished } from 'node:stream/promises'
 import { createIgnore } from '../archive/ignore.js'
 import type { ZipSource } from '../archive/source.js'
 import { walkTree } from '../archive/walk.js'
 import { writeZip } from '../archive/write.js'
 import { Refusal } from '../base/refusal.js'
+import { withWriteStream } from '../base/write-stream.js'
 import { holdTargetAsync } from '../target/reach.js'
 
 export interface PackTargetOptions {
@@ -62,15 +62,10 @@ async function realOf(target: string): Promise<string | Refusal | null> {
 
 /** Writes the zip to a new file and returns its size; the file is closed when this settles, whatever happened. */
 export async function writeToFile(path: string, sources: ZipSource[], signal: AbortSignal | undefined): Promise<number> {
-  const out = createWriteStream(path, { flags: 'wx', mode: 0o600 })
-  // Destroyed in the middle of a write, it fails once more when nobody listens.
-  out.on('error', () => {})
-  try {
+  return withWriteStream(path, { flags: 'wx', mode: 0o600 }, async out => {
     const { zipBytes } = await writeZip(sources, out, { signal })
     out.end()
     await finished(out)
     return zipBytes
-  } finally {
-    if (!out.closed) await new Promise<void>(closed => void out.once('close', () => closed()).destroy())
-  }
+  })
 }

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { existsSync } from 'node:fs'
 import { readFile, readdir } from 'node:fs/promises'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import { join } from 'node:path'
 import { deployStage, type DeployStage } from '../support/deploy-stage.js'
 import { isRunning } from '../support/processes.js'
@@ -198,4 +198,22 @@ t.test('a project from before whose target is a system path does not deploy ther
   const row = await stage.deploy(project, { job: '* * * * * root true' })
   t.match(row, { status: 'failed', errorMessage: /--allow-system-paths/ })
   t.notOk(existsSync(project.deployPath))
+})
+
+t.test('a deployment that fails before its first step leaves no upload behind', async t => {
+  const stage = await deployStage(t)
+  const uploads = async (): Promise<string[]> => (await readdir(stage.home.tmp)).filter(name => name.endsWith('.zip'))
+
+  const unknown = await stage.addProject({ runAs: 'no-such-user-here' })
+  t.match(await stage.deploy(unknown, { 'a.txt': '1' }), { status: 'failed', errorMessage: /"runAs" cannot be/ })
+  t.strictSame(await uploads(), [], 'its user is not known')
+
+  const project = await stage.addProject()
+  for (let turns = 0; turns < 8; turns++) {
+    const run = await stage.push(project, { 'a.txt': '1' })
+    for (let n = 0; n < turns; n++) await turn()
+    await stage.deployer.cancel(run.deployId, { name: 'admin', ip: null }).catch(() => {})
+    await run.finished
+    t.strictSame(await uploads(), [], `cancelled ${turns} turns after it was recorded`)
+  }
 })

@@ -3,7 +3,10 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 
 /** Makes the directory and answers at its svc.sock as a server would; tells its parent of each connection. */
-const [, , place = ''] = process.argv
+const [, , place = '', user = ''] = process.argv
+// Only now: the checkout may lie where that user may not go.
+process.setgid?.(Number(user))
+process.setuid?.(Number(user))
 mkdirSync(place, { mode: 0o755 })
 const server = createServer((request, response) => {
   request.resume()

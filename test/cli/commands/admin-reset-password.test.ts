@@ -100,7 +100,7 @@ t.test('admin reset-password tells the new token to no socket that another user 
   t.teardown(() => rmSync(temporary, { recursive: true, force: true }))
   chmodSync(temporary, 0o1777)
   const place = join(temporary, `svc-${createHash('sha256').update(realpathSync(home)).digest('hex').slice(0, 16)}`)
-  const thief = fork(fileURLToPath(new URL('../../support/thief.js', import.meta.url)), [place], { uid: 65_534, gid: 65_534, execArgv: [] })
+  const thief = fork(fileURLToPath(new URL('../../support/thief.js', import.meta.url)), [place, '65534'], { execArgv: [] })
   t.teardown(() => thief.kill())
   await once(thief, 'message')
   let heard = 0
