@@ -1,5 +1,5 @@
 import { pbkdf2 } from 'node:crypto'
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -8,13 +8,11 @@ import { withWriteStream } from '../../lib/base/write-stream.js'
 
 t.test('what was written is closed when it returns', async t => {
   const path = join(t.testdir(), 'file')
-  const result = await withWriteStream(path, {}, async out => {
-    out.write('written')
-    await new Promise<void>(resolve => void out.end(resolve))
-    t.notOk(out.closed && !existsSync(path))
-    return 7
+  const out = await withWriteStream(path, {}, async out => {
+    await new Promise<void>(resolve => void out.end('written', resolve))
+    return out
   })
-  t.equal(result, 7)
+  t.ok(out.closed)
   t.equal(readFileSync(path, 'utf8'), 'written')
 })
 
@@ -32,5 +30,4 @@ t.test('a failure while the file is being opened leaves no file after its remova
 t.test('a file that cannot be opened is the error of the work, not of the process', async t => {
   const path = join(t.testdir(), 'missing/file')
   await t.rejects(withWriteStream(path, {}, out => new Promise((_, reject) => out.once('error', reject))), { code: 'ENOENT' })
-  writeFileSync(join(t.testdir(), 'x'), '')
 })

@@ -1,11 +1,10 @@
 import t, { type Test } from 'tap'
-import { createHash, pbkdf2 } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { promisify } from 'node:util'
 import { systemClock } from '../../lib/base/clock.js'
 import { randomIds } from '../../lib/base/ids.js'
 import { createFiles } from '../../lib/deploy/files.js'
@@ -90,23 +89,4 @@ t.test('a kept archive outlives its upload', async t => {
   t.equal(await readFile(files.archive('dep_1'), 'utf8'), 'zip')
   t.strictSame(await readdir(home.deployments), ['dep_1.zip'])
   await t.rejects(intake.keep(received.path, 'dep_2'), { code: 'ENOENT' })
-})
-
-t.test('an upload that ends while its file is being made leaves none behind', async t => {
-  const { intake, home } = await intakeStage(t)
-  await (await intake.receive(Readable.from([Buffer.alloc(10)]), { limitBytes, signal: never })).discard()
-  for (const afterMs of [0, 1, 5, 20]) {
-    // All threads of the pool are busy: the file is opened long after the client has gone.
-    const busy = Promise.all([1, 2, 3, 4, 5, 6, 7, 8].map(() => promisify(pbkdf2)('a', 'b', 60_000, 64, 'sha512')))
-    const aborter = new AbortController()
-    const receiving = intake.receive(Readable.from((async function* () {
-      yield Buffer.alloc(1000)
-      await sleep(10_000, undefined, { signal: aborter.signal })
-    })()), { limitBytes, signal: aborter.signal })
-    setTimeout(() => aborter.abort(new Error('gone')), afterMs)
-    await t.rejects(receiving, /gone/)
-    await busy
-    await sleep(30)
-    t.strictSame(await readdir(home.tmp), [], `after ${afterMs} ms`)
-  }
 })
