@@ -211,6 +211,7 @@ function rowOf(id: string, { project, actor, message, archive, rollbackOf }: Dra
     errorMessage: null,
     actorIp: actor.ip,
     claimedIp: actor.claimedIp ?? null,
+    placed: null,
     steps: [stored],
     scripts: []
   }

@@ -53,6 +53,11 @@ export interface DeploymentRow {
   actorIp: string | null
   /** The address that the client, or a proxy, claims (the first of X-Forwarded-For); null where it is the same. */
   claimedIp: string | null
+  /**
+   * The how-manieth change of the project's target it was; null: it never changed it. A failed deployment whose files stayed
+   * in place has one, too. The highest of a project is what is in its target.
+   */
+  placed: number | null
   steps: DeploymentStep[]
   scripts: RanScript[]
 }

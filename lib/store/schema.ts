@@ -207,6 +207,18 @@ const migrations: Migration[] = [
       ALTER TABLE audit ADD COLUMN failures INTEGER;
       CREATE INDEX auditFailures ON audit (position) WHERE failures IS NOT NULL;
       ${summaries}`
+  },
+  {
+    // What is in a target is what was put there last, whether its deployment then succeeded or not.
+    what: 'the order in which deployments changed the target',
+    sql: `
+      ALTER TABLE deployments ADD COLUMN placed INTEGER;
+      UPDATE deployments SET placed = numbered.placed FROM (
+        SELECT id, row_number() OVER (PARTITION BY projectId ORDER BY position) AS placed FROM deployments
+        WHERE EXISTS (SELECT 1 FROM json_each(steps)
+          WHERE json_extract(value, '$.name') = 'extract' AND json_extract(value, '$.status') = 'success')
+      ) AS numbered WHERE deployments.id = numbered.id;
+      CREATE UNIQUE INDEX deploymentsPlaced ON deployments (projectId, placed) WHERE placed IS NOT NULL;`
   }
 ]
 

@@ -179,6 +179,8 @@ function readDeployment(record: FieldReader): GivenDeployment {
     errorMessage: record.nullableText('errorMessage', label),
     actorIp: record.nullableText('actorIp', label),
     claimedIp: record.nullableText('claimedIp', label),
+    // What was in a target of another machine says nothing about the one here.
+    placed: null,
     steps: record.list('steps', readStep),
     scripts: record.list('scripts', readScript)
   }

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { schemaVersion } from '../../lib/store/schema.js'
 import { bare } from '../support/bare.js'
-import { newerDatabase, olderDatabase } from '../support/older-database.js'
+import { newerDatabase, olderDatabase, olderVersion } from '../support/older-database.js'
 import { startServeProcess } from '../support/serve-process.js'
 import { smallDisk } from '../support/small-disk.js'
 import { bareEnvironment, svcPath } from '../support/svc.js'
@@ -251,7 +251,7 @@ t.test('no space', async t => {
     rmSync(join(disk, 'ballast'))
     const server = await startServeProcess(t, cwd, [], { SVC_HOME: disk })
     t.match(await server.api('GET', '/api/projects'), [{ name: 'shop' }])
-    t.ok(readdirSync(disk).includes(`svc.db.schema-${schemaVersion - 1}`))
+    t.ok(readdirSync(disk).includes(`svc.db.schema-${olderVersion}`))
     await server.stop()
   })
 

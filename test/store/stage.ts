@@ -66,6 +66,7 @@ export function aDeployment(fields: Partial<DeploymentRow> = {}): DeploymentRow 
     errorMessage: null,
     actorIp: '127.0.0.1',
     claimedIp: null,
+    placed: null,
     steps: [{ name: 'store', status: 'success', startedAt: at, endedAt: at }],
     scripts: [{ step: 'preDeploy', source: 'client', script: 'echo hello', async: false }],
     ...fields

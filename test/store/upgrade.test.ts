@@ -10,7 +10,7 @@ import { readSettings, writeSetting } from '../../lib/store/tables/settings.js'
 import { insertDeployment } from '../../lib/store/tables/deployments.js'
 import { insertLabel } from '../../lib/store/tables/labels.js'
 import { findProject, insertProject } from '../../lib/store/tables/projects.js'
-import { olderDatabase } from '../support/older-database.js'
+import { olderDatabase, olderVersion } from '../support/older-database.js'
 import { aDeployment, aLabel, aProject, countedSummaries, createFaultyDisk, summariesOf } from './stage.js'
 
 /** A data directory of the schema before the last, killed: `a` is in svc.db, `b` in its redo log. */
@@ -48,8 +48,8 @@ t.test('an upgrade keeps the database that was there, whole, for whoever goes ba
   t.strictSame(readSettings(store), { a: '1', b: '2' })
   await store.close()
   t.equal(await versionIn(join(directory, 'svc.db')), schemaVersion)
-  const kept = join(directory, `svc.db.schema-${schemaVersion - 1}`)
-  t.equal(await versionIn(kept), schemaVersion - 1)
+  const kept = join(directory, `svc.db.schema-${olderVersion}`)
+  t.equal(await versionIn(kept), olderVersion)
   const memory = createMemory(await loadSqlite(), readFileSync(kept))
   t.teardown(() => memory.close())
   t.strictSame(readSettings(memory), { a: '1', b: '2' }, 'with what the redo log had')
@@ -91,7 +91,7 @@ t.test('an upgrade that ends at any step of the disk is completed by the next st
     await again.write(tx => writeSetting(tx, 'c', '3'))
     await again.close()
     t.equal(await versionIn(join(directory, 'svc.db')), schemaVersion)
-    t.ok(existsSync(join(directory, `svc.db.schema-${schemaVersion - 1}`)), 'the old one is kept')
+    t.ok(existsSync(join(directory, `svc.db.schema-${olderVersion}`)), 'the old one is kept')
     t.notOk(readdirSync(directory).some(name => name.endsWith('.tmp')))
     if (store !== null) await store.close()
   }

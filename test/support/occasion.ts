@@ -31,6 +31,7 @@ const deployment: DeploymentRow = {
   errorMessage: null,
   actorIp: null,
   claimedIp: null,
+  placed: null,
   steps: [],
   scripts: []
 }

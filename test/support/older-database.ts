@@ -2,9 +2,14 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { schemaVersion } from '../../lib/store/schema.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 
-/** Makes a svc.db one of the schema before the last: what the last step brought is taken away. */
+/** The schema that `olderDatabase` goes back to. */
+export const olderVersion = schemaVersion - 2
+
+/** Makes a svc.db one of an older schema: what the last two steps brought is taken away. */
 export async function olderDatabase(path: string): Promise<void> {
   await change(path, `
+    DROP INDEX deploymentsPlaced;
+    ALTER TABLE deployments DROP COLUMN placed;
     ALTER TABLE projects DROP COLUMN allowedEnv;
     ALTER TABLE projects DROP COLUMN runAs;
     ALTER TABLE projects DROP COLUMN umask;
@@ -27,7 +32,7 @@ export async function olderDatabase(path: string): Promise<void> {
     ALTER TABLE projects DROP COLUMN lastDeployAt;
     DROP INDEX auditFailures;
     ALTER TABLE audit DROP COLUMN failures;
-    PRAGMA user_version = ${schemaVersion - 1}`)
+    PRAGMA user_version = ${olderVersion}`)
 }
 
 /** Makes a svc.db one of a schema that is not known yet. */

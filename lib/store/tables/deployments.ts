@@ -22,6 +22,7 @@ const columns = columnsOf<DeploymentRow>('deployments', {
   errorMessage: 'plain',
   actorIp: 'plain',
   claimedIp: 'plain',
+  placed: 'plain',
   steps: 'json',
   scripts: 'json'
 })
