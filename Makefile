@@ -1,5 +1,5 @@
 # Two commands do everything on a machine with Node and make: `make demo` and `make test`.
-.PHONY: help install build serve demo test runtimes soak bench dist audit clean
+.PHONY: help install build serve demo test runtimes mutate soak bench dist audit clean
 
 help: ## Print the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -33,6 +33,12 @@ test: build ## Run every test
 
 runtimes: build ## Walk through every runtime that svc runs on, each fetched from the npm registry
 	@node dist/test/runtimes/runtimes.js
+
+# MUTATIONS conditions of lib are changed, one at a time; what no test of the room notices is printed. The same SEED chooses the same.
+MUTATIONS ?= 60
+SEED ?= $(shell date +%s)
+mutate: build ## Change conditions of lib at random, and see whether a test fails
+	@node dist/test/support/mutate.js $(MUTATIONS) $(SEED) $(ROOM)
 
 # Programs that run for as long as they are told to, one after the other. SOAK=mixed runs one.
 SOAK_MINUTES ?= 30

@@ -1,0 +1,134 @@
+/*
+ * `make mutate`: does a test notice when a condition of lib is wrong? `node mutate.js <count> <seed> [room]` changes
+ * one condition at a time, chosen at random, in a copy of what was compiled, and runs the tests of the room that it
+ * stands in, those of the same file first, until one fails. Printed is what survives: a condition that no test needs.
+ *
+ * What fails without any change is left out, and named. A test that takes ten times as long as without has noticed.
+ */
+import { spawn } from 'node:child_process'
+import { cpSync, existsSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, relative, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { bare } from './bare.js'
+import { findMutations, mutated, type Mutation } from './mutations.js'
+import { createRandom } from './random.js'
+
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+/** Not part of the copy: it is shared, or it would be copied into itself. */
+const leftOut = new Set(['node_modules', '.git', '.tap'])
+const slowdown = 10
+const leastMs = 15_000
+const mostMs = 300_000
+
+interface Change extends Mutation {
+  /** Below `dist/lib`. */
+  module: string
+}
+
+interface Test {
+  path: string
+  tookMs: number
+}
+
+async function main([count = '', seed = '', room = '']: string[]): Promise<void> {
+  const copy = realpathSync(mkdtempSync(join(tmpdir(), 'mutate-')))
+  process.once('exit', () => rmSync(copy, { recursive: true, force: true }))
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+  cpSync(root, copy, { recursive: true, filter: path => !leftOut.has(relative(root, path).split(sep)[0] ?? '') })
+  symlinkSync(realpathSync(join(root, 'node_modules')), join(copy, 'node_modules'))
+  const rooms = createRooms(copy)
+  let survived = 0
+  const chosen = choose(copy, { count: Number(count), seed: Number(seed), room })
+  for (const [index, change] of chosen.entries()) {
+    const by = await noticedBy(copy, change, await rooms.testsFor(change.module))
+    if (by === null) survived++
+    const what = `lib/${change.module.replace(/\.js$/, '.ts')}: ${oneLine(change.text)} → ${oneLine(change.replacement)}`
+    process.stdout.write(`${index + 1} of ${chosen.length} ${by === null ? 'SURVIVED' : 'noticed'} ${what}${by === null ? '' : ` (${by})`}\n`)
+  }
+  process.stdout.write(`${survived} of ${chosen.length} survived (seed ${seed})\n`)
+}
+
+/** So many of all the changes that there are, no two of them the same. */
+function choose(copy: string, { count, seed, room }: { count: number; seed: number; room: string }): Change[] {
+  const directory = join(copy, 'dist/lib')
+  const modules = filesBelow(directory, '.js').map(path => relative(directory, path)).filter(name => name.startsWith(room))
+  const all = modules.flatMap(module => findMutations(readFileSync(join(directory, module), 'utf8')).map(one => ({ ...one, module })))
+  const random = createRandom(seed)
+  const chosen: Change[] = []
+  while (chosen.length < count && all.length > 0) chosen.push(...all.splice(random.below(all.length), 1))
+  return chosen
+}
+
+/** The tests of each room, measured once without any change. */
+function createRooms(copy: string) {
+  const rooms = new Map<string, Promise<Test[]>>()
+  async function measure(room: string): Promise<Test[]> {
+    const tests: Test[] = []
+    for (const path of filesBelow(join(copy, 'dist/test', room), '.test.js')) {
+      const startedMs = performance.now()
+      if (await passes(copy, path, mostMs)) tests.push({ path, tookMs: performance.now() - startedMs })
+      else process.stdout.write(`left out, as it fails without any change: ${relative(copy, path)}\n`)
+    }
+    return tests.sort((a, b) => a.tookMs - b.tookMs)
+  }
+  return {
+    /** Those of a module's room: first what has its name, then from the quickest to the slowest. */
+    async testsFor(module: string): Promise<Test[]> {
+      const room = module.includes(sep) ? dirname(module).split(sep)[0] as string : module
+      if (!rooms.has(room)) rooms.set(room, measure(room))
+      const tests = await rooms.get(room) as Test[]
+      const own = join(copy, 'dist/test', module.replace(/\.js$/, '.test.js'))
+      return [...tests.filter(({ path }) => path === own), ...tests.filter(({ path }) => path !== own)]
+    }
+  }
+}
+
+/** The test that a change makes fail; null: none. */
+async function noticedBy(copy: string, change: Change, tests: readonly Test[]): Promise<string | null> {
+  const path = join(copy, 'dist/lib', change.module)
+  const source = readFileSync(path, 'utf8')
+  writeFileSync(path, mutated(source, change))
+  try {
+    for (const test of tests) {
+      if (!await passes(copy, test.path, Math.max(leastMs, test.tookMs * slowdown))) return relative(join(copy, 'dist/test'), test.path)
+    }
+    return null
+  } finally {
+    writeFileSync(path, source)
+  }
+}
+
+/** Whether a test passes within so many milliseconds; its processes are gone afterwards. */
+function passes(copy: string, path: string, limitMs: number): Promise<boolean> {
+  const [program, words] = bare(process.execPath, [path])
+  const child = spawn(program, words, { cwd: copy, stdio: 'ignore', detached: true })
+  const end = (): void => {
+    try {
+      process.kill(-(child.pid as number), 'SIGKILL')
+    } catch {
+      // All of them have ended.
+    }
+  }
+  const timer = setTimeout(end, limitMs)
+  return new Promise(resolve => {
+    child.once('exit', code => {
+      clearTimeout(timer)
+      end()
+      resolve(code === 0)
+    })
+  })
+}
+
+function filesBelow(directory: string, ending: string): string[] {
+  if (!existsSync(directory)) return []
+  const names = readdirSync(directory, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith(ending))
+  return names.sort().map(name => join(directory, name))
+}
+
+function oneLine(text: string): string {
+  const line = text.replace(/\s+/g, ' ')
+  return line.length > 120 ? `${line.slice(0, 117)}…` : line
+}
+
+await main(process.argv.slice(2))

@@ -1,0 +1,61 @@
+import ts from 'typescript'
+
+/** One change of a condition, in the text of a compiled module. */
+export interface Mutation {
+  start: number
+  end: number
+  /** What stands there, and what is put in its place. */
+  text: string
+  replacement: string
+}
+
+/** What a comparison, or a joint, is turned into: the bound moves by one, or the choice is the other one. */
+const others: Readonly<Record<string, string>> = {
+  '<': '<=', '<=': '<', '>': '>=', '>=': '>', '===': '!==', '!==': '===', '&&': '||', '||': '&&'
+}
+
+/** What holds on other systems only, and is never so where the tests run. */
+const ofOtherSystems = /isWindows|win32|darwin/
+
+/** Every change of a condition that a module allows, in the order of its text. */
+export function findMutations(source: string): Mutation[] {
+  const file = ts.createSourceFile('module.js', source, ts.ScriptTarget.ES2022, false, ts.ScriptKind.JS)
+  const found: Mutation[] = []
+  const add = (start: number, end: number, change: (text: string) => string): void => {
+    const text = source.slice(start, end)
+    found.push({ start, end, text, replacement: change(text) })
+  }
+  const visit = (node: ts.Node): void => {
+    if (ofOtherSystems.test(source.slice(node.getStart(file), node.end)) && isExpression(node)) return
+    const condition = conditionOf(node)
+    if (condition !== null) add(condition.getStart(file), condition.end, text => `!(${text})`)
+    if (ts.isBinaryExpression(node)) {
+      const other = others[node.operatorToken.getText(file)]
+      if (other !== undefined) add(node.getStart(file), node.end, text => replaceAt(text, node, other, file))
+    }
+    ts.forEachChild(node, visit)
+  }
+  visit(file)
+  return found
+}
+
+function isExpression(node: ts.Node): boolean {
+  return ts.isBinaryExpression(node) || ts.isConditionalExpression(node) || ts.isIfStatement(node)
+}
+
+function conditionOf(node: ts.Node): ts.Expression | null {
+  if (ts.isIfStatement(node) || ts.isWhileStatement(node) || ts.isDoStatement(node)) return node.expression
+  return ts.isConditionalExpression(node) ? node.condition : null
+}
+
+/** In brackets: `a || b && c` is not `(a && b) && c`. */
+function replaceAt(text: string, node: ts.BinaryExpression, other: string, file: ts.SourceFile): string {
+  const begin = node.getStart(file)
+  const { operatorToken } = node
+  return `(${text.slice(0, operatorToken.getStart(file) - begin)}${other}${text.slice(operatorToken.end - begin)})`
+}
+
+/** The module with one change. */
+export function mutated(source: string, { start, end, replacement }: Mutation): string {
+  return source.slice(0, start) + replacement + source.slice(end)
+}
