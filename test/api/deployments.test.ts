@@ -5,6 +5,7 @@ import { eventsOf, formOf } from '../support/client.js'
 import type { FormFields } from '../support/client.js'
 import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
+import { until } from '../support/until.js'
 
 t.test('deployments', async t => {
   const stage = await startServer(t)
@@ -106,7 +107,7 @@ t.test('deployments', async t => {
     const pushes = [slow(), slow()]
     const ids = async (status: string) =>
       (await client.get(`/api/logs?status=${status}`)).body.map(({ id }: { id: string }) => id) as string[]
-    for (let i = 0; i < 200 && (await ids('queued')).length + (await ids('running')).length < 2; i++) await wait(10)
+    await until(async () => (await ids('queued')).length + (await ids('running')).length === 2)
     const [queued] = await ids('queued')
     const [running] = await ids('running')
     t.match(await client.patch(`/api/deployments/${running}/status`, { status: 'success' }), { status: 409 })
@@ -134,7 +135,3 @@ t.test('deployments', async t => {
     }
   })
 })
-
-function wait(ms: number): Promise<void> {
-  return new Promise(resolve => setTimeout(resolve, ms))
-}

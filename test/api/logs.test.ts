@@ -5,6 +5,7 @@ import { eventsOf, formOf, sentEventsOf } from '../support/client.js'
 import type { FormFields } from '../support/client.js'
 import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
+import { until } from '../support/until.js'
 
 t.test('records', async t => {
   const stage = await startServer(t)
@@ -198,11 +199,3 @@ t.test('records', async t => {
   })
 })
 
-async function until<T>(look: () => Promise<T | undefined>): Promise<T> {
-  for (let i = 0; i < 2_000; i++) {
-    const found = await look()
-    if (found !== undefined) return found
-    await new Promise(resolve => setTimeout(resolve, 10))
-  }
-  throw new Error('It never came')
-}

@@ -10,6 +10,7 @@ import { startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
 import { openStream } from '../support/sse.js'
 import { zipOf } from '../support/zip.js'
+import { until } from '../support/until.js'
 
 async function deploy({ as }: Stage, project: Project, files: Record<string, string>, fields: Record<string, string> = {}) {
   const given = Object.entries({ projectId: project.id, ...fields })
@@ -260,7 +261,7 @@ t.test('the export lets one choose', async t => {
     const reply = await stage.client.open('GET', '/api/migration/export')
     reply.destroy()
     await once(reply, 'close')
-    while (readdirSync(stage.home.tmp).length > 0) await new Promise(resolve => setTimeout(resolve, 5))
+    await until(() => readdirSync(stage.home.tmp).length === 0)
     t.pass()
   })
   await t.test('exports and imports are in the audit log, without a secret', async t => {

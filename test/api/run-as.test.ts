@@ -6,13 +6,13 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { findIdentity, maySwitchUser, type Identity } from '../../lib/proc/identity.js'
 import type { Project } from '../../lib/model/project.js'
 import { eventsOf, formOf } from '../support/client.js'
 import { startServer, type Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
+import { until } from '../support/until.js'
 
 const options = maySwitchUser() ? {} : { skip: 'only root on Linux may take on the rights of another user' }
 
@@ -79,8 +79,7 @@ t.test('projects with users of their own', options, async t => {
       t.strictSame([stats.uid, stats.gid, stats.mode & 0o777], [one.user.uid, one.user.gid, mode], name)
     }
     const list = join(tmpdir(), `svc-${last?.deployId}.changes`)
-    for (let tries = 0; existsSync(list) && tries < 200; tries++) await sleep(20)
-    t.notOk(existsSync(list), 'the list of changes goes with the end of the deployment')
+    await until(() => !existsSync(list), { what: 'the list of changes goes with the end of the deployment' })
   })
 
   t.test('neither can read, write or signal anything of the other, or of svc', async t => {
@@ -162,7 +161,7 @@ t.test('projects with users of their own', options, async t => {
   t.test('a cancel ends the script of the user, and all that it started', async t => {
     const pushing = push(stage, one, { 'index.html': 'x' }, { preDeploy: 'sleep 600 & echo $! > cancelled; wait' })
     const file = join(one.directory, 'cancelled')
-    while (!existsSync(file) || readFileSync(file, 'utf8') === '') await sleep(20)
+    await until(() => existsSync(file) && readFileSync(file, 'utf8') !== '')
     const { body: running } = await stage.client.get(`/api/logs?projectId=${one.project.id}&status=running`)
     t.equal((await stage.client.post(`/api/deployments/${running[0].id}/cancel`)).status, 200)
     t.match((await pushing).last, { status: 'failed' })

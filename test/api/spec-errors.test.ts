@@ -1,7 +1,6 @@
 import { renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -23,6 +22,7 @@ import { openStage } from '../support/store.js'
 import { svc } from '../support/svc.js'
 import type { Ended } from '../support/svc.js'
 import { zipOf } from '../support/zip.js'
+import { until } from '../support/until.js'
 
 /** Section 7 of the specification, row by row. Every one must be asserted below. */
 const conditions = [
@@ -263,12 +263,11 @@ async function pushWithFailingWebhook(stage: Stage, t: Test): Promise<string> {
 }
 
 /** The answer of the audit log, once it has such an entry. */
-async function auditOf({ client }: Stage, action: string): Promise<Answer> {
-  for (;;) {
+function auditOf({ client }: Stage, action: string): Promise<Answer> {
+  return until(async () => {
     const reply = await client.get(`/api/audit?action=${action}`)
-    if (reply.body.items.length > 0) return reply
-    await sleep(20)
-  }
+    return reply.body.items.length > 0 && reply
+  })
 }
 
 async function addLog({ client, createProject, sites }: Stage, contents: string | Uint8Array) {

@@ -8,6 +8,7 @@ import type { Stage } from '../support/server.js'
 import { close, frame } from '../support/frames.js'
 import { breakOff } from '../support/websocket.js'
 import { connectTerminal, noPty as skip, openTerminal, refusalOf, ticketOf } from '../support/web-terminal.js'
+import { until } from '../support/until.js'
 
 const environment = { SHELL: '/bin/bash', HOME: '/', PS1: '$ ', SVC_SECRET: 'a secret of ours', ADMIN_TOKEN: adminToken }
 
@@ -48,7 +49,7 @@ t.test('a shell in the browser', { skip }, async t => {
   await t.test('Ctrl-C ends what floods the screen', async t => {
     const terminal = await openTerminal(stage)
     terminal.type('yes\n')
-    while (terminal.position() < 3 * 1024 * 1024) await new Promise(resolve => setTimeout(resolve, 5))
+    await until(() => terminal.position() >= 3 * 1024 * 1024)
     terminal.type('\x03')
     await terminal.sees(/\^C/)
     terminal.type('echo en""d\n')
@@ -63,7 +64,7 @@ t.test('a shell in the browser', { skip }, async t => {
     const job = Number((await terminal.sees(/pid=(\d+)\./))[1])
     terminal.raw.write(frame({ opcode: close }))
     await terminal.closed()
-    while (isRunning(terminal.ready.pid) || isRunning(job)) await new Promise(resolve => setTimeout(resolve, 10))
+    await until(() => !isRunning(terminal.ready.pid) && !isRunning(job))
     const again = await refusalOf(await connectTerminal(stage, { query: { sessionId: terminal.ready.sessionId } }))
     t.match(again, { reason: 'session_not_found', code: 'close 4404' })
   })
@@ -112,7 +113,7 @@ t.test('a shell in the browser', { skip }, async t => {
     terminal.raw.close()
     await terminal.closed()
     const closed = async () => (await entries(stage, 'terminal.close')).find(({ target }) => target === terminal.ready.sessionId)
-    while (await closed() === undefined) await new Promise(resolve => setTimeout(resolve, 10))
+    await until(async () => await closed() !== undefined)
     t.match(await closed(), { actor: 'admin', ip: '127.0.0.1', detail: 'closed by its user' })
     t.notMatch(JSON.stringify((await stage.client.get('/api/audit?limit=500')).body), adminToken)
   })
@@ -138,7 +139,7 @@ t.test('a connection that breaks is continued without a lost or doubled byte', {
   const isOver = (): boolean => `${received.subarray(-10).toString('latin1')}${terminal.drawn()}`.endsWith('done\r\n')
   for (let round = 0; ; round++) {
     const want = received.length + 60_000
-    while (terminal.position() < want && !isOver()) await new Promise(resolve => setTimeout(resolve, 2))
+    await until(() => terminal.position() >= want || isOver())
     const wasLast = isOver()
     if (!wasLast) await breakOff(terminal.raw)
     keep(terminal.drawn(), terminal.ready.offset)

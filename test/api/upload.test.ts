@@ -6,6 +6,7 @@ import { eventsOf, formOf } from '../support/client.js'
 import type { FormFields } from '../support/client.js'
 import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
+import { until } from '../support/until.js'
 
 t.test('upload', async t => {
   const stage = await startServer(t, { settings: { global_deploy_token: 'global-deploy-token', max_upload_size: '2' } })
@@ -209,20 +210,16 @@ t.test('upload', async t => {
     const before = (await client.get('/api/logs')).headers['x-total-count']
     for (const at of [1, 100, 200, 300, body.length - 60, body.length - 1])
       await cutOff(stage.url, shop.token, contentType, body, at)
-    for (let i = 0; i < 1_000 && !nothingIsLeft(); i++) await new Promise(resolve => setTimeout(resolve, 20))
-    t.ok(nothingIsLeft())
+    await until(nothingIsLeft)
     t.equal((await client.get('/api/logs')).headers['x-total-count'], before)
   })
 
-  t.test('a client that goes after the end does not stop the deployment', async t => {
+  t.test('a client that goes after the end does not stop the deployment', async () => {
     const { contentType, body } = formOf(own([['postDeploy', 'sleep 0.4; echo done > finished.txt']]))
     const reply = await pusher.open('POST', '/api/deploy/upload', { headers: { 'content-type': contentType }, body })
     await new Promise(resolve => reply.once('data', resolve))
     reply.destroy()
-    for (let i = 0; i < 700 && !existsSync(join(sites, 'shop/finished.txt')); i++) {
-      await new Promise(resolve => setTimeout(resolve, 30))
-    }
-    t.ok(existsSync(join(sites, 'shop/finished.txt')))
+    await until(() => existsSync(join(sites, 'shop/finished.txt')))
   })
 
   t.test('client scripts can be turned off: 403 before anything runs', async t => {

@@ -10,6 +10,7 @@ import { openArchive } from '../../lib/archive/read.js'
 import type { ZipSource } from '../../lib/archive/source.js'
 import { writeZip, type WriteZipOptions } from '../../lib/archive/write.js'
 import { packsWhatGrows } from './growing.js'
+import { until } from '../support/until.js'
 
 const run = promisify(execFile)
 const has = (program: string, flag: string): Promise<boolean> => run(program, [flag]).then(() => true, () => false)
@@ -231,11 +232,10 @@ t.test('files that were being read are closed when it ends early', { skip: noOpe
   const open = (): number => readdirSync('/proc/self/fd').filter(fd => linkOf(fd) === path).length
   const control = new AbortController()
   const done = writeZip([large], new PassThrough(), { signal: control.signal })
-  while (open() === 0) await new Promise(resolve => setTimeout(resolve, 5))
+  await until(() => open() !== 0)
   control.abort(new Error('end'))
   await t.rejects(done, /end/)
-  for (let i = 0; i < 2_000 && open() > 0; i++) await new Promise(resolve => setTimeout(resolve, 10))
-  t.equal(open(), 0)
+  await until(() => open() === 0)
 })
 
 t.test('aborted: before it starts, between batches, while the output is full', async t => {

@@ -7,6 +7,7 @@ import type { Test } from 'tap'
 import { bareEnvironment, svc, svcPath } from '../support/svc.js'
 import { startSpeaker } from '../support/lines.js'
 import type { Speaker } from '../support/lines.js'
+import { until } from '../support/until.js'
 
 /** What systemd is to a service: a Unix socket for datagrams, each printed as a line of JSON. */
 const listener = `
@@ -90,7 +91,7 @@ t.test('the ready file holds the address while the server is ready; an old one g
   const file = join(cwd, 'run/ready')
   const server = startServer(t, cwd, ['--ready-file', 'run/ready'], {})
   const url = /http:\S+/.exec(await server.says(/svc listens on/))?.[0] as string
-  while (!existsSync(file)) await new Promise(resolve => setTimeout(resolve, 10))
+  await until(() => existsSync(file))
   t.equal(readFileSync(file, 'utf8'), `${url}\n`)
   server.child.kill('SIGTERM')
   t.equal(await server.ended, 0)

@@ -1,13 +1,13 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { systemClock } from '../../lib/base/clock.js'
 import { createPm2 } from '../../lib/system/pm2.js'
 import { findPm2 } from '../../lib/system/pm2-program.js'
 import { realPm2 } from '../support/pm2.js'
 import { svc } from '../support/svc.js'
+import { until } from '../support/until.js'
 
 t.test('without pm2 there is a hint', { skip: (await findPm2({ PATH: '' })) !== null && 'pm2 is installed on this machine' }, async t => {
   for (const words of [['serve', '--pm2'], ['serve', '--pm2', 'stop']]) {
@@ -78,7 +78,7 @@ t.test('with the real pm2', { skip: pm2 === null && 'npm could not install pm2' 
       const { processes = [] } = (await list().list()) as { processes?: Array<{ name: string; status: string }> }
       return processes.filter(({ name, status }) => name === 'shop' && status === 'online').length === 2
     }
-    while (!(await isOnline())) await sleep(100)
+    await until(isOnline)
     t.match(await list().binding('shop'), {
       bound: true, found: true, name: 'shop', status: 'online', execMode: 'cluster_mode', instances: 2, pid: Number,
       memoryBytes: Number, errorLogPath: /shop-error/, outLogPath: /shop-out/, createdAt: Number

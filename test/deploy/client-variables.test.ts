@@ -5,6 +5,7 @@ import t from 'tap'
 import type { Project } from '../../lib/model/project.js'
 import { admin, deployStage, type DeployStage } from '../support/deploy-stage.js'
 import { createRandom, type Random } from '../support/random.js'
+import { until } from '../support/until.js'
 
 /** No setting lets a client set these. */
 const never = [
@@ -131,13 +132,7 @@ t.test('a rollback and a script in the background obey the same list', async t =
   const project = await stage.addProject({
     postDeployScript: dump, postDeployAsync: true, allowClientScripts: false, allowedEnv: ['APP_*']
   })
-  const seen = async (id: string): Promise<string> => {
-    for (;;) {
-      const text = await readFile(`${place}-${id}`, 'utf8').catch(() => null)
-      if (text !== null) return text
-      await new Promise(resolve => setTimeout(resolve, 20))
-    }
-  }
+  const seen = (id: string): Promise<string> => until(() => readFile(`${place}-${id}`, 'utf8').catch(() => null))
   const env = { APP_PORT: '80', GIT_SSH: '/tmp/evil' }
   const { id } = await stage.deploy(project, { 'a.txt': 'a' }, { env })
   t.match(await seen(id), /^APP_PORT=80$/m)

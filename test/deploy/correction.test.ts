@@ -2,16 +2,13 @@ import t from 'tap'
 import { existsSync } from 'node:fs'
 import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { admin, deployStage, type DeployStage } from '../support/deploy-stage.js'
 import { isRunning } from '../support/processes.js'
+import { until } from '../support/until.js'
 
 /** Waits until a deployment is in a step. */
 async function inStep(stage: DeployStage, deployId: string, name: string): Promise<void> {
-  for (const deadline = Date.now() + 20_000; Date.now() < deadline; await sleep(5)) {
-    if (stage.row(deployId).steps.at(-1)?.name === name) return
-  }
-  throw new Error(`Deployment ${deployId} never came to ${name}`)
+  await until(() => stage.row(deployId).steps.at(-1)?.name === name, { what: `${name} of ${deployId}` })
 }
 
 t.test('cancelled in its step: the script and all it started are stopped, the target is as it was', async t => {
@@ -21,7 +18,7 @@ t.test('cancelled in its step: the script and all it started are stopped, the ta
     const project = await stage.addProject({ [`${step}Script`]: script })
     const run = await stage.push(project, { 'a.txt': '1' })
     await inStep(stage, run.deployId, step)
-    while (!existsSync(join(project.deployPath, 'pid'))) await sleep(5)
+    await until(() => existsSync(join(project.deployPath, 'pid')))
     const row = await stage.deployer.cancel(run.deployId, admin)
     t.match(row, { status: 'failed', errorMessage: 'Cancelled by admin' }, step)
     t.strictSame(
@@ -29,7 +26,6 @@ t.test('cancelled in its step: the script and all it started are stopped, the ta
       [`${step} failed`, 'cleanup success']
     )
     t.strictSame(await run.finished, row)
-    await sleep(10)
     const pid = Number(await readFile(join(project.deployPath, 'pid'), 'utf8'))
     t.notOk(isRunning(pid))
     t.equal(existsSync(join(project.deployPath, 'a.txt')), step === 'postDeploy')

@@ -1,10 +1,11 @@
 import t from 'tap'
 import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as turn } from 'node:timers/promises'
 import { linesOf, type StoredLine } from '../../lib/deploy/stored-output.js'
 import { listDeployments } from '../../lib/store/tables/deployments.js'
 import { admin, deployStage, never } from '../support/deploy-stage.js'
+import { until } from '../support/until.js'
 
 t.test('eighty deployments to ten projects: all recorded, none mixed, in order', async t => {
   const stage = await deployStage(t)
@@ -74,13 +75,14 @@ t.test('whoever goes away stops following, not the deployment', async t => {
   const project = await stage.addProject({ preDeployScript: 'until [ -e go ]; do sleep 0.02; done' })
   const run = await stage.push(project, { 'a.txt': '1' })
   const leaving = new AbortController()
+  let hasSeen = false
   const following = (async () => {
-    for await (const { bytes } of stage.deployer.follow(
-      run.deployId,
-      { signal: leaving.signal }
-    )) if (bytes.includes('never')) return
+    for await (const { bytes } of stage.deployer.follow(run.deployId, { signal: leaving.signal })) {
+      hasSeen = true
+      if (bytes.includes('never')) return
+    }
   })()
-  await sleep(50)
+  await until(() => hasSeen)
   leaving.abort(new Error('gone'))
   await t.rejects(following, { message: 'gone' })
   await mkdir(project.deployPath, { recursive: true })
@@ -112,7 +114,7 @@ t.test('stopping: the running one finishes, the queued ones fail, new ones are r
   const project = await stage.addProject({ preDeployScript: 'until [ -e go ]; do sleep 0.02; done' })
   const running = await stage.push(project, { 'a.txt': '1' })
   const queued = await stage.push(project, { 'a.txt': '2' })
-  while (stage.row(running.deployId).status !== 'running') await sleep(5)
+  await until(() => stage.row(running.deployId).status === 'running')
   const stopping = stage.deployer.stop({ wait: true })
   await t.rejects(stage.push(project, {}), { code: 'shutting_down' })
   await t.rejects(stage.deployer.rollback(running.deployId, { actor: admin }), { code: 'shutting_down' })
@@ -131,9 +133,9 @@ t.test('stopping without waiting, also after all: the script is stopped', async 
   const stage = await deployStage(t)
   const project = await stage.addProject({ preDeployScript: 'exec sleep 20' })
   const run = await stage.push(project, { 'a.txt': '1' })
-  while (stage.row(run.deployId).status !== 'running') await sleep(5)
+  await until(() => stage.row(run.deployId).status === 'running')
   const patient = stage.deployer.stop({ wait: true })
-  await sleep(50)
+  await turn()
   t.equal(stage.row(run.deployId).status, 'running')
   await stage.deployer.stop({ wait: false })
   await patient
@@ -150,5 +152,5 @@ t.test('stopping leaves a script in the background alone, and says so', async t 
   await stage.deployer.stop({ wait: false })
   t.match(await stage.output(row.id), /→ the server stops; the post-deploy script goes on in the background/)
   t.equal(stage.row(row.id).status, 'success')
-  while (!(await readdir(project.deployPath)).includes('done')) await sleep(20)
+  await until(async () => (await readdir(project.deployPath)).includes('done'))
 })

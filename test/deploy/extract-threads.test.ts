@@ -3,13 +3,13 @@ import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, constants, existsSync, mkdirSync, openSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createExecutors } from '../../lib/deploy/executors.js'
 import { bare } from '../support/bare.js'
 import { extractionStage, type ExtractionStage } from '../support/extraction.js'
 import { makeZip } from '../support/make-zip.js'
 import { snapshot } from '../support/tree.js'
+import { until } from '../support/until.js'
 
 /** Counts the worker threads of this process. */
 const seen = { started: 0, living: 0 }
@@ -34,8 +34,7 @@ t.test('many jobs share two threads, which end when they have had no work for a 
   await Promise.all(all.map(stage => stage.runThreads({ threads })))
   all.forEach(({ target }, i) => t.equal(readFileSync(join(target, 'f0'), 'utf8'), `${i} 0 `.repeat(500)))
   t.strictSame(seen, { started: 2, living: 2 })
-  for (const deadline = Date.now() + 20_000; seen.living > 0 && Date.now() < deadline;) await sleep(20)
-  t.equal(seen.living, 0)
+  await until(() => seen.living === 0)
   await all[0]?.runThreads({ threads })
   await threads.close()
   t.strictSame(seen, { started: 3, living: 0 }, 'closing ends them at once')
@@ -128,7 +127,7 @@ t.test('a thread that is stuck in a system call holds up no other job', { skip: 
   const stuck = [first, second].map(stage => stage.runThreads({ threads, signal: controller.signal }))
   const waiting = others.map(stage => stage.runThreads({ threads }))
   // With their only file staged, nothing asks for the abort before the list of files is opened, which is a pipe.
-  while (![first, second].every(({ target }, i) => existsSync(join(target, `.svc-staging-dep_${i}/files/f0`)))) await sleep(10)
+  await until(() => [first, second].every(({ target }, i) => existsSync(join(target, `.svc-staging-dep_${i}/files/f0`))))
   controller.abort(new Error('cancelled'))
   await Promise.all(stuck.map(run => t.rejects(run, { message: 'cancelled' })))
   await Promise.all(waiting)
@@ -136,7 +135,7 @@ t.test('a thread that is stuck in a system call holds up no other job', { skip: 
   t.equal(threads.as(null).isStuck('dep_0'), true)
   await t.rejects(first.runThreads({ threads }), { code: 'target_stuck', kind: 'unavailable' }, 'its late call could still take effect')
   for (const pipe of pipes) closeSync(openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK))
-  for (const deadline = Date.now() + 20_000; threads.as(null).isStuck('dep_0') && Date.now() < deadline;) await sleep(10)
+  await until(() => !threads.as(null).isStuck('dep_0'))
   rmSync(pipes[0] as string)
   await first.runThreads({ threads })
   t.strictSame(readdirSync(first.target), ['f0'], 'once it has ended, the target is put back and deployed to')

@@ -10,6 +10,7 @@ import { randomIds } from '../../lib/base/ids.js'
 import { createFiles } from '../../lib/deploy/files.js'
 import { createIntake } from '../../lib/deploy/intake.js'
 import { never } from '../support/deploy-stage.js'
+import { until } from '../support/until.js'
 
 const limitBytes = 1024 * 1024
 
@@ -74,7 +75,7 @@ t.test('an abort throws its reason and leaves nothing behind', async t => {
   })())
   const reason = new Error('client went away')
   const receiving = intake.receive(endless, { limitBytes, signal: stopping.signal })
-  await sleep(30)
+  await until(async () => (await readdir(home.tmp).catch(() => [])).length > 0)
   stopping.abort(reason)
   await t.rejects(receiving, reason)
   t.strictSame(await readdir(home.tmp), [])

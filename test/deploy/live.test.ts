@@ -35,16 +35,17 @@ const row = { id: 'dep_1', status: 'success' } as DeploymentRow
 
 t.test('whoever follows gets every line once, early or late, fast or slow', async t => {
   const { output, run, follow } = await liveStage(t)
+  const random = createRandom(7)
   const wanted = Array.from({ length: 300 }, (_, index) => `line ${index}`)
   const followers = [follow(), follow(0, 1)]
   for (const text of wanted.slice(0, 150)) {
     output.line(text)
-    if (Math.random() < 0.2) await sleep(1)
+    if (random.below(5) === 0) await sleep(1)
   }
   followers.push(follow(), follow(1e9))
   for (const text of wanted.slice(150)) {
     output.line(text)
-    if (Math.random() < 0.2) await sleep(1)
+    if (random.below(5) === 0) await sleep(1)
   }
   await output.flush()
   run.end(row)

@@ -4,13 +4,13 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { appendFile, link, readdir, readFile, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { randomIds } from '../../lib/base/ids.js'
 import { createFiles } from '../../lib/deploy/files.js'
 import { listDeployments, updateDeployment } from '../../lib/store/tables/deployments.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import { deployStage, type DeployStage } from '../support/deploy-stage.js'
+import { until } from '../support/until.js'
 
 const past = new Date('2020-01-01T00:00:00Z')
 
@@ -108,7 +108,7 @@ t.test('a server killed while it changes a target: the next start finds it as it
     const journal = await readFile(join(before.home.deployments, `${id}.undo`), 'utf8').catch(() => '')
     return /^ready /m.test(journal)
   }
-  for (const deadline = Date.now() + 60_000; Date.now() < deadline && !(await isMoving()); ) await sleep(1)
+  await until(isMoving)
   child.kill('SIGKILL')
   await once(child, 'exit')
 

@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
+import { until } from '../support/until.js'
 
 t.test('restore', async t => {
   const stage = await startServer(t)
@@ -24,7 +25,7 @@ t.test('restore', async t => {
     const bytes = await zipOf({ 'index.html': 'deployed' })
     const upload = stage.as(project.token).upload([['projectId', project.id], ['file', { filename: 'a.zip', bytes }]])
     const isRunning = async () => (await stage.client.get('/api/logs')).body[0]?.status === 'running'
-    while (!(await isRunning())) await new Promise(resolve => setTimeout(resolve, 5))
+    await until(isRunning)
     await deployer.restore({ projectId: project.id, archivePath })
     t.equal(readFileSync(join(project.deployPath, 'index.html'), 'utf8'), 'restored')
     t.ok(readdirSync(project.deployPath).includes('ran'))

@@ -1,16 +1,11 @@
 import t from 'tap'
 import { existsSync } from 'node:fs'
 import { readFile, readdir } from 'node:fs/promises'
-import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as turn } from 'node:timers/promises'
 import { join } from 'node:path'
 import { deployStage, type DeployStage } from '../support/deploy-stage.js'
 import { isRunning } from '../support/processes.js'
-
-/** Waits until something is so, at most five seconds. */
-async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  for (const deadline = Date.now() + 20_000; Date.now() < deadline; await sleep(10)) if (await isSo()) return
-  throw new Error('It never was so')
-}
+import { until } from '../support/until.js'
 
 const told = (stage: DeployStage): string[] =>
   stage.notices.map(({ trigger, event, errorMessage }) => `${trigger} ${event} ${errorMessage}`)

@@ -7,6 +7,7 @@ import { runScript, startScript, type ScriptStage } from '../../lib/deploy/scrip
 import type { ChosenScript } from '../../lib/deploy/scripts.js'
 import { readTail } from '../../lib/deploy/stored-output.js'
 import type { DeploymentStep } from '../../lib/model/deployment.js'
+import { until } from '../support/until.js'
 
 const chosen = (script: string, async = false): ChosenScript => ({
   step: 'postDeploy',
@@ -77,10 +78,11 @@ t.test('each bad end has its sentence', async t => {
 
 t.test('a request to stop ends the script and is what is thrown', async t => {
   const stopping = new AbortController()
-  const { stage } = await scriptStage(t, { signal: stopping.signal })
+  const { stage, ran } = await scriptStage(t, { signal: stopping.signal })
   const request = new StopRequest('cancel', 'Cancelled')
   const running = runScript(stage, chosen('exec sleep 9'), step())
-  setTimeout(() => stopping.abort(request), 50)
+  await until(() => ran.length > 0)
+  stopping.abort(request)
   await t.rejects(running, request)
 })
 

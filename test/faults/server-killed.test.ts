@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Project } from '../../lib/model/project.js'
 import { startServeProcess, type ServeProcess } from '../support/serve-process.js'
 import { zipOf } from '../support/zip.js'
+import { until } from '../support/until.js'
 
 /** Every file below a directory with the digest of its contents. */
 function snapshot(directory: string): Record<string, string> {
@@ -86,7 +87,7 @@ t.test('a deployment that was running has failed after the restart, and its outp
   const queued = await server.upload(project, { 'index.html': 'later' })
   void upload.finished.catch(() => {})
   void queued.finished.catch(() => {})
-  while (!(await server.deployments(project.id)).some(({ output }) => output.includes('begun'))) await sleep(20)
+  await until(async () => (await server.deployments(project.id)).some(({ output }) => output.includes('begun')))
   await server.stop('SIGKILL')
   server = await startServeProcess(t, directory)
   for (const { status, output } of await server.deployments(project.id)) {

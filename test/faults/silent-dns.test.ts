@@ -3,10 +3,10 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { startNameServer } from '../support/name-server.js'
 import { startServer } from '../support/server.js'
 import { bareEnvironment, svcPath } from '../support/svc.js'
+import { until } from '../support/until.js'
 
 /** An address of loopback that nobody else's DNS server has. */
 const nameServer = '127.0.53.53'
@@ -31,7 +31,6 @@ t.test('a DNS server that never answers', { skip }, async t => {
     child.stdout.setEncoding('utf8').on('data', (text: string) => (said.text += text))
     return { child, said, ended: once(child, 'close') }
   }
-  const until = async (isSo: () => unknown): Promise<void> => { while (!isSo()) await sleep(10) }
 
   await t.test('does not hold a push that reports to it', async t => {
     const stage = await startServer(t)

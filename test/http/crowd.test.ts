@@ -10,6 +10,7 @@ import { json } from '../../lib/http/route.js'
 import type { Route } from '../../lib/http/route.js'
 import { readRaw, sendRaw, startServer } from '../support/http-server.js'
 import type { TestServer } from '../support/http-server.js'
+import { until } from '../support/until.js'
 
 const routes: Route[] = [
   { method: 'GET', path: '/api/health', auth: 'public', handle: () => json({ well: true }) },
@@ -46,7 +47,7 @@ async function ask(t: Test, server: TestServer, localAddress: string, head: stri
 }
 
 async function isLeft(sockets: Socket[], count: number): Promise<void> {
-  while (sockets.filter(({ closed, destroyed }) => !closed && !destroyed).length !== count) await sleep(5)
+  await until(() => sockets.filter(({ closed, destroyed }) => !closed && !destroyed).length === count)
 }
 
 t.test('an address has a number of anonymous connections; the oldest goes, the newest is served', async t => {
@@ -110,7 +111,7 @@ t.test('when all connections are taken by known clients, one that waits for its 
     known.push(socket)
   }
   for (const socket of known) socket.write(request('/api/until'))
-  while (begun < 4) await sleep(5)
+  await until(() => begun >= 4)
   t.equal(await ask(t, server, '127.0.0.3', 'GET /api/health HTTP/1.1'), 0, 'all are busy: the newcomer goes')
   release()
   await Promise.all(known.map(socket => once(socket, 'data')))

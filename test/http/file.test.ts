@@ -6,6 +6,7 @@ import t from 'tap'
 import { attachment, fileReply, type OpenedFile } from '../../lib/http/file.js'
 import type { Route } from '../../lib/http/route.js'
 import { startServer } from '../support/http-server.js'
+import { until } from '../support/until.js'
 
 t.test('files', async t => {
   const directory = t.testdir({ 'a.txt': '0123456789', 'page.html': '<p>', empty: '', sub: {} })
@@ -71,10 +72,12 @@ t.test('files', async t => {
 t.test('a client that goes while its file is opened leaves no file open', async t => {
   const path = join(t.testdir({ 'a.txt': '0123456789' }), 'a.txt')
   const handles: FileHandle[] = []
+  let isAsked = false
   const routes: Route[] = [{
     method: 'GET', path: '/download', auth: 'public',
     handle: ({ signal }) => fileReply({
       async file() {
+        isAsked = true
         await once(signal, 'abort')
         const handle = await open(path)
         handles.push(handle)
@@ -85,8 +88,9 @@ t.test('a client that goes while its file is opened leaves no file open', async 
   const { server, port, events } = await startServer(t, routes)
   const socket = connect({ port, host: '127.0.0.1' })
   socket.write('GET /download HTTP/1.1\r\nHost: a\r\n\r\n')
-  setTimeout(() => socket.destroy(), 50)
-  while (events.every(({ kind }) => kind !== 'request')) await new Promise(resolve => setTimeout(resolve, 10))
+  await until(() => isAsked)
+  socket.destroy()
+  await until(() => events.some(({ kind }) => kind === 'request'))
   await server.close({ graceMs: 0 })
   t.same(handles.map(({ fd }) => fd), [-1], 'opened, and closed')
 })

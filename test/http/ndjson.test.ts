@@ -6,6 +6,7 @@ import { ndjson } from '../../lib/http/ndjson.js'
 import { json } from '../../lib/http/route.js'
 import type { Reply, Route } from '../../lib/http/route.js'
 import { sendRaw, startServer } from '../support/http-server.js'
+import { until } from '../support/until.js'
 
 const get = (path: string, reply: () => Reply): Route => ({ method: 'GET', path, auth: 'public', handle: reply })
 
@@ -70,9 +71,9 @@ t.test('a slow client holds the writer back; one that leaves stops it', async t 
   }
   t.ok(written < 1000, `${written} lines of 64 KiB fit into the buffers`)
   socket.destroy()
-  while (ended === undefined) await sleep(5)
+  await until(() => ended !== undefined)
   t.match(ended, [{ code: 'aborted' }, true])
-  await sleep(10)
+  await until(() => events.length > 0)
   t.match(events, [{ kind: 'request', status: 200, aborted: true }], 'which is no failure')
 })
 
@@ -89,7 +90,7 @@ t.test('a client that takes nothing for too long is dropped', async t => {
   socket.on('error', () => {})
   socket.pause()
   socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
-  while (!ended) await sleep(10)
+  await until(() => ended)
   t.pass('dropped')
   socket.destroy()
 })

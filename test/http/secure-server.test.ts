@@ -21,6 +21,7 @@ import { createSecureServer } from '../../lib/http/secure-server.js'
 import type { ServerOptions } from '../../lib/http/server.js'
 import { makeSigned } from '../support/certificates.js'
 import { readRaw, sendRaw, startServer } from '../support/http-server.js'
+import { until } from '../support/until.js'
 
 const { authority, server: identity } = makeSigned()
 
@@ -176,8 +177,6 @@ t.test('a renewed certificate is shown to the next who connect; connections of b
   const next = makeSigned()
   writeFileSync(files.cert, next.server.cert)
   writeFileSync(files.key, next.server.key)
-  for (let isShown = false; !isShown; await sleep(50)) {
-    isShown = await ask(port, '/api/whoami', { ca: next.authority.cert }).then(() => true, () => false)
-  }
+  await until(() => ask(port, '/api/whoami', { ca: next.authority.cert }).then(() => true, () => false))
   t.equal((await ask(port, '/api/whoami', { agent })).reply.socket, before)
 })

@@ -16,6 +16,7 @@ import type { Route } from '../../lib/http/route.js'
 import { json, jsonBody, publicBody } from '../../lib/http/route.js'
 import { createHttpServer } from '../../lib/http/server.js'
 import { readRaw, sendRaw, startServer } from '../support/http-server.js'
+import { until } from '../support/until.js'
 
 const routes: Route[] = [
   { method: 'GET', path: '/api/things/:id', auth: 'public', handle: ({ params, query }) => json({ ...params, q: query.get('q') }) },
@@ -294,7 +295,7 @@ t.test('a form that goes over its limit, or breaks off, while it is being read',
   ]))
   t.match(whole, { status: 200, body: '{"bytes":300}' })
   // A client has its answer a moment before the server has told its log.
-  while (events.length < 2) await sleep(5)
+  await until(() => events.length >= 2)
   events.length = failures.length = 0
   const offsets = Array.from({ length: 40 }, (_, i) => Math.floor((i * form.length) / 40))
   for (const at of offsets) {
@@ -305,7 +306,7 @@ t.test('a form that goes over its limit, or breaks off, while it is being read',
     if (at % 2 === 0) socket.destroy()
     else socket.resetAndDestroy()
   }
-  while (events.length < offsets.length) await sleep(5)
+  await until(() => events.length >= offsets.length)
   for (const event of events) t.match(event, { kind: 'request', aborted: true })
   t.ok(failures.length > 20, 'whoever was writing heard of it')
   for (const failure of failures) t.match(failure, { code: 'aborted' })
@@ -366,7 +367,7 @@ t.test('a client that goes away aborts the handler', async t => {
   socket.write('GET /api/forever HTTP/1.1\r\nHost: a\r\n\r\n')
   await begun
   socket.destroy()
-  while (events.length === 0) await sleep(5)
+  await until(() => events.length > 0)
   t.match(reason, { code: 'aborted' })
   t.match(events[0], { kind: 'request', status: 0, aborted: true })
 })

@@ -10,6 +10,7 @@ import { createSharedLooks } from '../../lib/logs/shared-looks.js'
 import { followLog, type TailEvent } from '../../lib/logs/tail.js'
 import { createFileWatcher } from '../../lib/logs/watch.js'
 import { createRandom } from '../support/random.js'
+import { until } from '../support/until.js'
 
 t.jobs = 8
 
@@ -44,11 +45,7 @@ async function follow(t: Test, { before = '', tailLines = 200, slowMs = 0 } = {}
     events,
     lines,
     kinds: () => events.map(({ event }) => event),
-    async until(isSo: () => boolean, what: string): Promise<void> {
-      for (const from = performance.now(); !isSo(); await sleep(10)) {
-        if (performance.now() - from > 20_000) throw new Error(`It never came to "${what}": ${JSON.stringify(events.slice(-6))}`)
-      }
-    },
+    until: (isSo: () => boolean, what: string) => until(isSo, { what: () => `${what}: ${JSON.stringify(events.slice(-6))}` }),
     append: (text: string) => appendFileSync(path, text)
   }
 }
@@ -85,7 +82,7 @@ t.test('many follow one file: each gets every line once and in order, while othe
     await sleep(random.below(4))
   }
   for (const { lines } of followers) {
-    for (const fromMs = performance.now(); lines.length < wanted.length && performance.now() - fromMs < 20_000;) await sleep(10)
+    await until(() => lines.length >= wanted.length)
     t.strictSame(lines, wanted)
   }
   for (const { leaving } of followers) leaving.abort(new Error('over'))

@@ -7,6 +7,7 @@ import { createClient } from '../support/client.js'
 import { startServeProcess } from '../support/serve-process.js'
 import { openStream } from '../support/sse.js'
 import { noPty, openTerminal } from '../support/web-terminal.js'
+import { until } from '../support/until.js'
 
 const watch = fileURLToPath(new URL('../support/watch-timers.js', import.meta.url))
 /** A silence in which a timer of less than a second would have been set again. */
@@ -43,11 +44,7 @@ t.test('nobody is connected any more: no timer is left that is faster than a sec
   const quick = async (): Promise<string[]> => {
     const before = server.said().length
     process.kill(server.pid, 'SIGUSR2')
-    for (;;) {
-      const said = /^timers: (.*)\n/m.exec(server.said().slice(before))?.[1]
-      if (said !== undefined) return JSON.parse(said) as string[]
-      await sleep(20)
-    }
+    return JSON.parse(await until(() => /^timers: (.*)\n/m.exec(server.said().slice(before))?.[1])) as string[]
   }
   let left = await quick()
   for (let silences = 0; silences < maxSilences && (silences === 0 || left.length > 0); silences++) {

@@ -3,10 +3,10 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { LookupAddress, LookupOptions } from 'node:dns'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createLookup, type LookupSources } from '../../lib/notify/lookup.js'
 import { startNameServer } from '../support/name-server.js'
+import { until } from '../support/until.js'
 
 function find(name: string, sources: LookupSources, options: LookupOptions = { all: true }): Promise<string | LookupAddress[]> {
   const { lookup, cancel } = createLookup(sources)
@@ -49,7 +49,7 @@ t.test('a DNS server that is silent can be given up, and nothing keeps the proce
   let said = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => (said += text))
   const ended = once(child, 'close')
-  while (!asked.includes('silent.test')) await sleep(10)
+  await until(() => asked.includes('silent.test'))
   child.kill('SIGTERM')
   t.same(await ended, [0, null], 'it ended by itself')
   t.equal(said, 'asking\nECANCELLED\n')

@@ -4,6 +4,7 @@ import t from 'tap'
 import { createPtyLoader } from '../../lib/proc/pty.js'
 import type { Pty, PtyOptions } from '../../lib/proc/pty.js'
 import { isRunning } from '../support/processes.js'
+import { until } from '../support/until.js'
 
 const module = await createPtyLoader()()
 const skip = module.outcome === 'loaded' ? false : module.reason
@@ -81,7 +82,7 @@ t.test('paused, it waits in its write; what it printed before it ended is all th
   await late.sees(/begin/)
   late.pty.pause()
   late.pty.write('go\n')
-  while (isRunning(late.pty.pid)) await new Promise(resolve => setTimeout(resolve, 10))
+  await until(() => !isRunning(late.pty.pid))
   // node-pty would have let go by now.
   await new Promise(resolve => setTimeout(resolve, 600))
   late.pty.resume()
@@ -126,7 +127,7 @@ t.test('ending hangs up, and kills who does not listen', { skip }, async t => {
   await polite.sees(/pid=\d+\./)
   const job = Number(/pid=(\d+)\./.exec(polite.said())?.[1])
   await polite.pty.end(60_000)
-  while (isRunning(job)) await new Promise(resolve => setTimeout(resolve, 10))
+  await until(() => !isRunning(job))
   t.pass('its jobs have ended, too')
 
   const deaf = start(['sh', '-c', 'trap "" HUP TERM; echo ready; while :; do sleep 1; done'])

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { findIdentity, maySwitchUser } from '../../lib/proc/identity.js'
 import { runProcess, scriptCommand, type Ended, type RunOptions } from '../../lib/proc/run.js'
+import { until } from '../support/until.js'
 
 const posix = process.platform === 'win32' ? 'the scripts of these tests are written for sh' : false
 // Not the PATH of whoever runs the tests: an entry that is closed to them makes a missing program look forbidden.
@@ -169,7 +170,7 @@ t.test('a daemon left behind neither holds the run up, nor dies of it', { skip: 
   t.ok(lines.includes('started'))
   const given = lines.length
   const size = (await readFile(join(cwd, 'alive'))).length
-  while ((await readFile(join(cwd, 'alive'))).length < size + 10) await sleep(20)
+  await until(async () => (await readFile(join(cwd, 'alive'))).length >= size + 10)
   t.equal(lines.length, given, 'it lives on, and its later output is nobody’s')
 })
 
@@ -219,7 +220,7 @@ t.test('a slow consumer holds the child back', { skip: posix }, async t => {
       return gate
     }
   })
-  while (lines === 0) await sleep(10)
+  await until(() => lines > 0)
   await sleep(300)
   const held = lines
   t.ok(held > 0 && held < 100_000, `${held} lines before the pause`)

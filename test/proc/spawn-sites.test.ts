@@ -1,7 +1,6 @@
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { commitSubject } from '../../lib/cli/git.js'
@@ -10,6 +9,7 @@ import { startServer } from '../support/server.js'
 import { svc } from '../support/svc.js'
 import { noPty, openTerminal } from '../support/web-terminal.js'
 import { zipOf } from '../support/zip.js'
+import { until } from '../support/until.js'
 
 /*
  * Every place that starts a program. None hands it a token, in its environment or among its words (a list of processes
@@ -63,7 +63,7 @@ function places(t: { teardown(work: () => unknown): void }) {
 mv "${directory}/${name}.env.part" "${directory}/${name}.env"
 ${rest}`
   async function seen(name: string): Promise<{ names: string[]; text: string }> {
-    while (!existsSync(join(directory, `${name}.env`))) await sleep(20)
+    await until(() => existsSync(join(directory, `${name}.env`)))
     const entries = readFileSync(join(directory, `${name}.env`), 'utf8').split('\0').filter(Boolean)
     const words = readFileSync(join(directory, `${name}.words`), 'utf8')
     return { names: entries.map(entry => entry.slice(0, entry.indexOf('='))), text: [...entries, words].join('\n') }

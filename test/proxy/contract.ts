@@ -8,7 +8,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
 import type { Project } from '../../lib/model/project.js'
 import { makeSigned } from '../support/certificates.js'
@@ -19,6 +18,7 @@ import { svc } from '../support/svc.js'
 import { connectTerminal, noPty, openTerminal } from '../support/web-terminal.js'
 import { zipOf } from '../support/zip.js'
 import { phrase } from './recipes.js'
+import { until } from '../support/until.js'
 
 /*
  * What svc promises behind a proxy, of whatever make. Nothing here is measured in time: that something is not held back
@@ -228,7 +228,7 @@ async function upload(t: Test, stage: Stage): Promise<void> {
     sending.write(Buffer.alloc(sentFirst))
     const tmp = join(home, 'tmp')
     const arrived = (): number => Math.max(0, ...readdirSync(tmp).map(name => statSync(join(tmp, name), { throwIfNoEntry: false })?.size ?? 0))
-    while (arrived() < mustArrive) await sleep(20)
+    await until(() => arrived() >= mustArrive)
     t.ok(arrived() <= sentFirst, 'the rest has not been sent yet')
     if (proxy.spool !== null) t.same(readdirSync(proxy.spool), [], 'and nothing lies at the proxy')
     sending.end(rest)
@@ -289,7 +289,7 @@ async function panel(t: Test, { base, url, ca, client }: Stage): Promise<void> {
 async function large(t: Test, { directory, url, project, client, caFile }: Stage): Promise<void> {
   const site = join(directory, 'large')
   mkdirSync(join(site, 'dist'), { recursive: true })
-  writeFileSync(join(site, 'dist/noise.png'), Buffer.alloc(200 * megabyte, Math.random().toString()))
+  writeFileSync(join(site, 'dist/noise.png'), Buffer.alloc(200 * megabyte, 'noise'))
   const words = ['push', '--project', project.id, '--server', url, '--out', 'dist']
   const push = () => svc(words, { cwd: site, env: { SVC_DEPLOY_TOKEN: project.token, NODE_EXTRA_CA_CERTS: caFile } })
   t.match(await push(), { code: 0 })

@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { zipOf } from '../support/zip.js'
 import { readDockerfile } from './dockerfile.js'
+import { until } from '../support/until.js'
 
 /*
  * Does what the Dockerfile of the bundle says, without Docker: run in namespaces of its own (`unshare --net --mount`),
@@ -134,7 +135,7 @@ try {
   const zombies = states().filter(state => state === 'Z').length
   const pid = readFileSync(`/proc/${container.pid}/task/${container.pid}/children`, 'utf8').trim()
   process.kill(Number(pid), 'SIGHUP')
-  while (!log.some(line => line.includes('Reloaded'))) await sleep(20)
+  await until(() => log.some(line => line.includes('Reloaded')))
   process.kill(Number(pid), 'SIGTERM')
   const [exitCode] = await ended
   console.log(JSON.stringify({

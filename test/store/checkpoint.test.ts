@@ -7,10 +7,7 @@ import type { Disk } from '../../lib/store/disk.js'
 import { openStore } from '../../lib/store/database.js'
 import { writeSetting } from '../../lib/store/tables/settings.js'
 import { onDisk } from './stage.js'
-
-async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 500 && !(await isSo()); tries++) await sleep(10)
-}
+import { until } from '../support/until.js'
 
 t.test('a checkpoint folds every write into svc.db, and the redo log begins anew', async t => {
   const directory = t.testdir()

@@ -9,6 +9,7 @@ import { loadSqlite } from '../../lib/store/sqlite.js'
 import { recover } from '../../lib/store/recovery.js'
 import { readSettings } from '../../lib/store/tables/settings.js'
 import { bare } from '../support/bare.js'
+import { createRandom } from '../support/random.js'
 
 const program = fileURLToPath(new URL('./killed-writer.js', import.meta.url))
 const kills = 10
@@ -16,14 +17,14 @@ const stores = 20
 const longestMs = 60
 
 /** Lets the program write, kills it at a random moment; gives what it acknowledged, by store. */
-async function killWriter(directories: string[]): Promise<number[]> {
+async function killWriter(directories: string[], afterMs: number): Promise<number[]> {
   const child = spawn(...bare(process.execPath, [program, ...directories]), { stdio: ['ignore', 'pipe', 'inherit'] })
   const acknowledged = directories.map(() => 0)
   let text = ''
   child.stdout.setEncoding('latin1').on('data', chunk => (text += chunk))
   const ended = new Promise(resolve => child.once('close', resolve))
   await new Promise(resolve => child.stdout.once('data', resolve))
-  await sleep(Math.random() * longestMs)
+  await sleep(afterMs)
   child.kill('SIGKILL')
   await ended
   for (const line of text.split('\n').slice(0, -1)) {
@@ -39,9 +40,10 @@ t.test(`after kill -9 at ${kills * stores} random points, during checkpoints too
   const directories = Array.from({ length: stores }, (_, n) => join(top, String(n)))
   for (const directory of directories) mkdirSync(directory)
   const before = directories.map(() => 0)
+  const random = createRandom(11)
   let writes = 0
   for (let kill = 0; kill < kills; kill++) {
-    const acknowledged = await killWriter(directories)
+    const acknowledged = await killWriter(directories, random.below(longestMs))
     directories.forEach((directory, which) => {
       const databasePath = join(directory, 'svc.db')
       const { memory, sequence } = recover({ sqlite, disk: realDisk, databasePath, redoPath: `${databasePath}.redo` })

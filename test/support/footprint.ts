@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Inside } from './inside.js'
 import type { ServeProcess } from './serve-process.js'
+import { until } from './until.js'
 
 /** What a server has taken of the machine, at one moment. */
 export interface Footprint extends Inside {
@@ -37,11 +37,7 @@ export async function footprintOf(server: ServeProcess, sites: string): Promise<
 async function askInside(server: ServeProcess): Promise<Inside> {
   const before = server.said().length
   process.kill(server.pid, 'SIGUSR2')
-  for (;;) {
-    const said = /^inside: (.*)\n/m.exec(server.said().slice(before))?.[1]
-    if (said !== undefined) return JSON.parse(said) as Inside
-    await sleep(20)
-  }
+  return JSON.parse(await until(() => /^inside: (.*)\n/m.exec(server.said().slice(before))?.[1])) as Inside
 }
 
 function descriptorsOf(pid: number): Record<string, number> {

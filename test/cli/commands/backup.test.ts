@@ -13,6 +13,7 @@ import type { Project } from '../../../lib/model/project.js'
 import { startServeProcess } from '../../support/serve-process.js'
 import { smallDisk } from '../../support/small-disk.js'
 import { svc } from '../../support/svc.js'
+import { until } from '../../support/until.js'
 
 /** All of a backup, checked, and closed again. */
 async function look<T>(path: string, use: (backup: Backup) => T | Promise<T>): Promise<T> {
@@ -185,7 +186,7 @@ t.test('an output that is being written is cut at the moment, and the deployment
   const script = 'i=0; while [ $i -lt 3000 ]; do echo "line $i"; i=$((i+1)); sleep 0.005; done'
   const upload = await server.upload(project, { 'index.html': 'one' }, { postDeploy: script })
   void upload.finished.catch(() => {})
-  while (!(await server.deployments(project.id)).some(({ output }) => output.includes('line 5'))) await new Promise(resolve => setTimeout(resolve, 20))
+  await until(async () => (await server.deployments(project.id)).some(({ output }) => output.includes('line 5')))
   const { code, stderr } = await svc(['backup', 'a.zip'], { cwd, env: { SVC_HOME: server.home } })
   t.equal(code, 0, stderr)
   await server.stop('SIGKILL')

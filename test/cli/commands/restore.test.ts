@@ -15,6 +15,7 @@ import { smallDisk } from '../../support/small-disk.js'
 import { bareEnvironment, svc, svcPath } from '../../support/svc.js'
 import { snapshot } from '../../support/tree.js'
 import { zipOf } from '../../support/zip.js'
+import { until } from '../../support/until.js'
 
 /** Goes on like any other, but no midnight comes between two looks at the figures of a day. */
 const clock = (() => {
@@ -169,7 +170,7 @@ t.test('killed at any moment it is all or nothing', async t => {
     const ended = once(child, 'close')
     // The moments of interest are those in which the directory changes.
     const isBegun = (): boolean => readdirSync(home).some(name => name.startsWith('.restore'))
-    while (!isBegun() && child.exitCode === null) await sleep(1)
+    await until(() => isBegun() || child.exitCode !== null)
     const begunMs = performance.now()
     if (round > 0) await sleep((wholeMs * round) / (rounds - 1))
     if (round > 0) child.kill('SIGKILL')

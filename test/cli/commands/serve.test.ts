@@ -9,6 +9,7 @@ import { startReceiver } from '../../support/receiver.js'
 import { startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
+import { until } from '../../support/until.js'
 
 t.test('serve says where it listens, the admin token, and the data directory', async t => {
   const cwd = t.testdir({})
@@ -140,7 +141,7 @@ t.test('serve --tls-cert --tls-key: HTTPS, from the first deployment to the rene
   writeFileSync(join(cwd, 'cert.pem'), next.server.cert)
   writeFileSync(join(cwd, 'key.pem'), next.server.key)
   const later = createClient(() => url, server.adminToken, { ca: next.authority.cert })
-  while (!(await later.get('/api/health').then(({ status }) => status === 200, () => false))) await sleep(50)
+  await until(() => later.get('/api/health').then(({ status }) => status === 200, () => false))
   t.match(server.said(), /^A new certificate is in use: localhost, 127\.0\.0\.1, until /m)
   writeFileSync(join(cwd, 'cert.pem'), 'broken')
   const broken = server.warns(/warning: The certificate of before stays in use: The certificate ".*cert\.pem" cannot be used: it holds no certificate in PEM/)

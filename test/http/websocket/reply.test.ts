@@ -3,6 +3,7 @@ import type { Route } from '../../../lib/http/route.js'
 import { webSocket } from '../../../lib/http/websocket/reply.js'
 import { sendRaw, startServer } from '../../support/http-server.js'
 import { openWebSocket } from '../../support/websocket.js'
+import { until } from '../../support/until.js'
 
 // Frames and closing: socket.test.ts. Who is refused: handshake.test.ts.
 
@@ -20,6 +21,6 @@ t.test('the reply of a route becomes a WebSocket, or says why not', async t => {
   opened.close(1000)
   await opened.rest()
   t.equal(ran, 1)
-  while (events.length < 2) await new Promise(resolve => setTimeout(resolve, 5))
+  await until(() => events.length >= 2)
   t.same(events.map(event => (event.kind === 'request' ? event.status : event.kind)), [426, 101])
 })

@@ -3,6 +3,7 @@ import type { TerminalInput, TerminalMessage } from '../../../lib/model/terminal
 import { Refused } from '../../../www/server/client.js'
 import { openTerminal } from '../../../www/server/terminal.js'
 import type { TerminalLink, TerminalLinkNeeds, TerminalSocket } from '../../../www/server/terminal.js'
+import { until } from '../../support/until.js'
 
 /** The other side of one socket. */
 interface Peer {
@@ -66,10 +67,6 @@ function socketTo(address: string, peers: Peer[]): TerminalSocket {
   peer.query.set('address', `${url.protocol}//${url.host}${url.pathname}`)
   peers.push(peer)
   return socket
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise(resolve => setTimeout(resolve, 2))
 }
 
 async function peer(stage: Stage, number: number): Promise<Peer> {

@@ -11,6 +11,7 @@ import { createLogCalls } from '../../../www/server/log-calls.js'
 import type { HeldLimits } from '../../../www/state/held-lines.js'
 import { LogFile } from '../../../www/state/log-file.js'
 import { createSession } from '../../../www/state/session.js'
+import { until } from '../../support/until.js'
 
 /** A log file on a real server, seen through a network that can be cut. */
 async function openFile(t: Test, before: string | Buffer, { limits = {}, name = 'app.log', at = null as number | null } = {} as {
@@ -48,14 +49,10 @@ async function openFile(t: Test, before: string | Buffer, { limits = {}, name = 
     await over
   })
   const texts = (): string[] => file.lines.filter(({ isNote }) => isNote !== true).map(({ text }) => text)
-  const until = async (isSo: () => boolean, what: string): Promise<void> => {
-    for (const from = performance.now(); !isSo(); await sleep(10)) {
-      if (performance.now() - from < 20_000) continue
-      throw new Error(`It never came to "${what}": ${file.state} ${file.problem} ${JSON.stringify(texts().slice(-5))}`)
-    }
-  }
-  const last = (text: string): Promise<void> => until(() => texts().at(-1) === text, text)
-  return { path, file, proxy, texts, until, last, append: (text: string) => appendFileSync(path, text) }
+  const comesTo = (isSo: () => boolean, what: string): Promise<true> =>
+    until(isSo, { what: () => `${what}: ${file.state} ${file.problem} ${JSON.stringify(texts().slice(-5))}` })
+  const last = (text: string): Promise<true> => comesTo(() => texts().at(-1) === text, text)
+  return { path, file, proxy, texts, until: comesTo, last, append: (text: string) => appendFileSync(path, text) }
 }
 
 const numbers = (from: number, to: number): string[] =>
