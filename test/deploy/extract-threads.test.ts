@@ -29,7 +29,7 @@ function stages(directory: string, count: number, files = 1): ExtractionStage[] 
 }
 
 t.test('many jobs share two threads, which end when they have had no work for a while', async t => {
-  const threads = createExecutors({ idleMs: 150 })
+  const threads = createExecutors({ idleMs: 1_000 })
   const all = stages(t.testdir(), 12)
   await Promise.all(all.map(stage => stage.runThreads({ threads })))
   all.forEach(({ target }, i) => t.equal(readFileSync(join(target, 'f0'), 'utf8'), `${i} 0 `.repeat(500)))
