@@ -1,6 +1,7 @@
 import t from 'tap'
 import type { Cidr } from '../../lib/http/client-address.js'
 import { clientAddress, isLoopback, matchesCidr, networkOf, normaliseAddress, parseCidr } from '../../lib/http/client-address.js'
+import { createRandom, type Random } from '../support/random.js'
 
 const nets = (...texts: string[]): Cidr[] => texts.map(text => parseCidr(text) as Cidr)
 const loopback = nets('127.0.0.0/8', '::1')
@@ -97,4 +98,41 @@ t.test('the network that one client may have to itself', async t => {
 t.test('loopback', async t => {
   for (const address of ['127.0.0.1', '127.1.2.3', '::1', '::ffff:127.0.0.1']) t.ok(isLoopback(address), address)
   for (const address of ['128.0.0.1', '10.0.0.1', '::2', '', 'localhost']) t.notOk(isLoopback(address), address)
+})
+
+/** One of the spellings of an address of 4 or 16 bytes. */
+function spell(bytes: readonly number[], random: Random): string {
+  if (bytes.length === 4) {
+    const plain = bytes.join('.')
+    return random.oneOf([plain, `::ffff:${plain}`, `${plain}:80`, `[::FFFF:${plain}]:443`, ` ${plain} `])
+  }
+  const words = Array.from({ length: 8 }, (_, i) => ((bytes[2 * i] as number) << 8) | (bytes[2 * i + 1] as number))
+  const inHex = words.map(word => random.oneOf([word.toString(16), word.toString(16).toUpperCase(), word.toString(16).padStart(4, '0')]))
+  const [from, to] = [random.below(8), random.below(8)]
+  const isZero = words.slice(from, to + 1).every(word => word === 0) && to > from
+  const text = isZero ? `${inHex.slice(0, from).join(':')}::${inHex.slice(to + 1).join(':')}` : inHex.join(':')
+  return random.oneOf([text, `[${text}]`, `[${text}]:8080`])
+}
+
+t.test('any spelling of any address, and any network, against arithmetic', async t => {
+  const numberOf = (bytes: readonly number[]): bigint => bytes.reduce((sum, byte) => sum * 256n + BigInt(byte), 0n)
+  let inside = 0
+  for (let seed = 1; seed <= 5000; seed++) {
+    const random = createRandom(seed)
+    const length = random.oneOf([4, 16])
+    // 0x20 first: an address that means one of IPv4 is a case of its own.
+    const bytes = Array.from({ length }, (_, i) => (i === 0 ? 0x20 : random.oneOf([0, 0, 0, 1, 128, 255, random.below(256)])))
+    const other = bytes.map(byte => (random.below(length) === 0 ? byte ^ (1 << random.below(8)) : byte))
+    const spelt = spell(bytes, random)
+    const plain = normaliseAddress(spelt)
+    if (plain === undefined || normaliseAddress(plain) !== plain) t.fail(`seed ${seed}: "${spelt}" is "${plain}"`)
+    if (normaliseAddress(spell(bytes, random)) !== plain) t.fail(`seed ${seed}: two spellings of ${plain}`)
+    const bits = random.below(length * 8 + 1)
+    const rest = BigInt(length * 8 - bits)
+    const expected = numberOf(bytes) >> rest === numberOf(other) >> rest
+    if (expected) inside++
+    if (matchesCidr(spell(other, random), nets(`${plain}/${bits}`)) !== expected) t.fail(`seed ${seed}: ${other.join('.')} in ${plain}/${bits}`)
+    if (matchesCidr(spell(other.slice(0, 20 - length), random), nets('::/0', '0.0.0.0/0')) !== true) t.fail(`seed ${seed}: in every network`)
+  }
+  t.ok(inside > 1000 && inside < 4900, `${inside} were inside`)
 })

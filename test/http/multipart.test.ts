@@ -7,6 +7,7 @@ import t from 'tap'
 import { Refusal } from '../../lib/base/refusal.js'
 import { parseMultipart } from '../../lib/http/multipart.js'
 import type { MultipartLimits } from '../../lib/http/multipart.js'
+import { createRandom } from '../support/random.js'
 
 const fixtures = new URL('../../../test/fixtures/multipart/', import.meta.url)
 const boundary = 'AaB03x'
@@ -245,4 +246,30 @@ t.test('a signal ends the form, with its reason', async t => {
   abort.abort(reason)
   await t.rejects(form, reason)
   await t.rejects(parseMultipart(source, contentType, { field() {}, async file() {}, signal: abort.signal }), reason)
+})
+
+t.test('any contents come out as they went in, however they are cut', async t => {
+  const pieces = ['\r\n', '\r', '\n', '-', '--', `--${boundary}`, `\r\n--${boundary.slice(0, 4)}`, `\r\n--${boundary}x`, boundary, ' ', 'ä', '\0', 'text']
+  // What is taken for a delimiter, whole or broken.
+  const delimiter = new RegExp(`\r\n--${boundary}(--|[\r \t])`)
+  for (let seed = 1; seed <= 1500; seed++) {
+    const random = createRandom(seed)
+    const content = (): string => {
+      const text = random.some(12, () => random.oneOf(pieces)).join('')
+      return delimiter.test(`\r\n${text}\r\n`) ? '' : text
+    }
+    const parts = random.some(5, (): Seen => random.below(2) === 0
+      ? ['field', random.oneOf(['a', 'b']), content()]
+      : ['file', 'f', random.oneOf(['x.zip', '']), plain, content()])
+    const written = parts.map(part => {
+      const name = part[0] === 'file' ? `; filename="${part[2]}"` : ''
+      return `--${boundary}\r\nContent-Disposition: form-data; name="${part[1]}"${name}\r\n\r\n${part.at(-1)}\r\n`
+    })
+    const body = Buffer.from(`${written.join('')}--${boundary}--\r\n`)
+    const chunks: Buffer[] = []
+    for (let from = 0; from < body.length; from += chunks.at(-1)?.length ?? 0) chunks.push(body.subarray(from, from + 1 + random.below(random.oneOf([2, 9, 200]))))
+    const seen = await read(Readable.from(chunks))
+    const expected = parts.map(part => (part[0] === 'file' ? [...part.slice(0, 4), Buffer.from(part[4] as string).toString('latin1')] : part))
+    if (!isDeepStrictEqual(seen, expected)) t.same(seen, expected, `seed ${seed}`)
+  }
 })

@@ -131,3 +131,38 @@ function startsOf(text: string): Set<number> {
   for (const character of text) starts.add((at += Buffer.byteLength(character)))
   return starts
 }
+
+t.test('windows on lines that fit are what the lines of the whole file say', async t => {
+  let checked = 0
+  for (let seed = 1; seed <= 150; seed++) {
+    const random = createRandom(seed)
+    const lines = [0, ...random.some(12, () => 0)].map(() => `${'xä€😀'.slice(0, random.below(4))}${'y'.repeat(random.below(12))}${random.oneOf(['\n', '\r\n'])}`)
+    if (random.below(2) === 0) lines.push('unfinished')
+    const bytes = Buffer.from(lines.join(''))
+    const edges = [0]
+    for (const line of lines) edges.push(edges.at(-1) as number + Buffer.byteLength(line))
+    const longest = Math.max(...lines.map(line => Buffer.byteLength(line)))
+    const window = await look(t, bytes)
+    for (let count = 0; count < 40; count++) {
+      const size = longest + 8 + random.below(60)
+      const at = random.below(bytes.length + 1)
+      const start = edges.findLast(edge => edge <= at) as number
+      const end = edges.find(edge => edge >= at) as number
+      const expected = {
+        forward: [start, edges.findLast(edge => edge <= start + size)],
+        backward: [edges.find(edge => edge >= end - size), end],
+        tail: [edges.find(edge => edge >= bytes.length - size), bytes.length]
+      }
+      for (const direction of ['forward', 'backward', 'tail'] as const) {
+        const { startOffset, endOffset, lines: shown } = await window(direction, at, size)
+        const wanted = expected[direction]
+        const text = bytes.subarray(wanted[0], wanted[1]).toString()
+        const plainLines = text === '' ? [] : text.replace(/\r?\n$/, '').split(/\r?\n/)
+        checked++
+        if (startOffset === wanted[0] && endOffset === wanted[1] && JSON.stringify(shown) === JSON.stringify(plainLines)) continue
+        t.same([startOffset, endOffset, shown], [...wanted, plainLines], `seed ${seed}: ${direction} ${at} ${size}`)
+      }
+    }
+  }
+  t.comment(`${checked} windows`)
+})
