@@ -13,6 +13,8 @@ const cases: Array<[source: string, changed: string[]]> = [
   ['const c = a || b && d', ['const c = (a && b && d)', 'const c = a || (b || d)']],
   ['f(a === null)', ['f((a !== null))']],
   ['const c = a + 1', []],
+  ['f(performance.now() > untilMs)', []],
+  ['if (endMs < 1) f()', ['if (!(endMs < 1)) f()']],
   ['if (isWindows && a) b()', []],
   ["f(process.platform === 'darwin')", []]
 ]

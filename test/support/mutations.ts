@@ -14,6 +14,9 @@ const others: Readonly<Record<string, string>> = {
   '<': '<=', '<=': '<', '>': '>=', '>=': '>', '===': '!==', '!==': '===', '&&': '||', '||': '&&'
 }
 
+/** One more or one less of a clock's reading is never seen. */
+const ofTime = /now\(|Ms\b/
+
 /** What holds on other systems only, and is never so where the tests run. */
 const ofOtherSystems = /isWindows|win32|darwin/
 
@@ -31,7 +34,8 @@ export function findMutations(source: string): Mutation[] {
     if (condition !== null) add(condition.getStart(file), condition.end, text => `!(${text})`)
     if (ts.isBinaryExpression(node)) {
       const other = others[node.operatorToken.getText(file)]
-      if (other !== undefined) add(node.getStart(file), node.end, text => replaceAt(text, node, other, file))
+      const isSeen = !/[<>]/.test(other ?? '') || !ofTime.test(source.slice(node.getStart(file), node.end))
+      if (other !== undefined && isSeen) add(node.getStart(file), node.end, text => replaceAt(text, node, other, file))
     }
     ts.forEachChild(node, visit)
   }
