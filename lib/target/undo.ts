@@ -4,7 +4,7 @@
  * One text file for each extraction, `<deployments>/<id>.undo`, outside the target, so that a start finds what was cut
  * short without looking into targets.
  *
- *   svc-undo 2                  format and version (1 has no line `staging`)
+ *   svc-undo 3                  format and version (2 has paths as they are; 1 has no line `staging`, too)
  *   helper <user> <pid> <start> only where a helper process works on it (journal-file.ts)
  *   target <path>               the real path of the target
  *   (the staging directory is made only after these lines are on the disk)
@@ -15,6 +15,7 @@
  *   R <n> <path>                a file to be replaced; what was there is linked to `aside/<n>` first
  *   T <ms> <ms> <path>          a file whose time alone is to change, from the first to the second
  *   ready <lines> <crc>         end of the list. Before the first rename all of it is on the disk (fdatasync)
+ *                               Paths have control characters and `%` encoded, as in addresses: a line is a line
  *   done                        everything is in place, and that is on the disk too: only staging is left to remove
  *
  * What may be found:
@@ -39,7 +40,7 @@ import { Refusal } from '../base/refusal.js'
 import { disk, syncDirectory, type Disk } from './disk.js'
 import { holdFolders } from './folders.js'
 import type { HeldDirectory } from './held.js'
-import { deployIdOf, helperOf, journalAt, journalVersion, type JournalFile, type JournalHelper } from './journal-file.js'
+import { decodePath, deployIdOf, encodePath, helperOf, journalAt, journalVersion, type JournalFile, type JournalHelper } from './journal-file.js'
 import { holdTarget } from './reach.js'
 import { changeTime } from './regular.js'
 import { sameTimeMs } from './stage.js'
@@ -52,7 +53,8 @@ export type JournalLine =
   | { kind: 'R'; path: string; aside: number }
   | TimeLine
 
-const firstLines = new Set([journalVersion, 'svc-undo 1'])
+/** Versions whose paths are not encoded. */
+const plainVersions = new Set(['svc-undo 1', 'svc-undo 2'])
 /** Text that is gathered before it is written. */
 const batchLines = 2_000
 
@@ -98,21 +100,23 @@ function* formatLines(lines: Iterable<JournalLine>): Generator<string> {
 }
 
 function formatLine(line: JournalLine): string {
+  const path = encodePath(line.path)
   switch (line.kind) {
-    case 'R': return `R ${line.aside} ${line.path}\n`
-    case 'T': return `T ${line.fromMs} ${line.toMs} ${line.path}\n`
-    default: return `${line.kind} ${line.path}\n`
+    case 'R': return `R ${line.aside} ${path}\n`
+    case 'T': return `T ${line.fromMs} ${line.toMs} ${path}\n`
+    default: return `${line.kind} ${path}\n`
   }
 }
 
-function parseLine(text: string): JournalLine {
+/** `pathOf` gives the path that a version's text stands for. */
+function parseLine(text: string, pathOf: (text: string) => string): JournalLine {
   const kind = text.slice(0, 1) as JournalLine['kind']
-  if (kind !== 'R' && kind !== 'T') return { kind, path: text.slice(2) }
+  if (kind !== 'R' && kind !== 'T') return { kind, path: pathOf(text.slice(2)) }
   const first = text.indexOf(' ', 2)
-  if (kind === 'R') return { kind, aside: Number(text.slice(2, first)), path: text.slice(first + 1) }
+  if (kind === 'R') return { kind, aside: Number(text.slice(2, first)), path: pathOf(text.slice(first + 1)) }
   const second = text.indexOf(' ', first + 1)
   const [fromMs, toMs] = [Number(text.slice(2, first)), Number(text.slice(first + 1, second))]
-  return { kind, fromMs, toMs, path: text.slice(second + 1) }
+  return { kind, fromMs, toMs, path: pathOf(text.slice(second + 1)) }
 }
 
 /** Sum over the text, enough to tell a torn list from a whole one; the count of lines does most of it. */
@@ -132,10 +136,12 @@ interface Found extends StagingSigns {
 function readJournal(file: Pick<JournalFile, 'read' | 'deployId'>): Found | null {
   const { text, user } = file.read()
   const parts = text.split('\n')
-  const isFirst = firstLines.has(parts.shift() ?? '')
+  const version = parts.shift() ?? ''
+  const isPlain = plainVersions.has(version)
+  const pathOf = isPlain ? (path: string) => path : decodePath
   if (parts[0]?.startsWith('helper ')) parts.shift()
-  if (!isFirst || !parts[0]?.startsWith('target ') || parts.length < 2) return null
-  const target = parts[0].slice('target '.length)
+  if ((!isPlain && version !== journalVersion) || !parts[0]?.startsWith('target ') || parts.length < 2) return null
+  const target = pathOf(parts[0].slice('target '.length))
   const mark = parts.length > 2 && parts[1]?.startsWith('staging ') ? parts[1].slice('staging '.length) : null
   const found = { target, deployId: file.deployId, user, mark }
   const begin = mark === null ? 1 : 2
@@ -145,7 +151,7 @@ function readJournal(file: Pick<JournalFile, 'read' | 'deployId'>): Found | null
   const sum = checksum(listed.map(line => `${line}\n`).join(''), 0)
   if (parts[end] !== `ready ${listed.length} ${sum.toString(16)}`) return { ...found, state: 'begun', lines: [] }
   const state = parts[end + 1] === 'done' && parts.length > end + 2 ? 'done' : 'ready'
-  return { ...found, state, lines: listed.map(parseLine) }
+  return { ...found, state, lines: listed.map(line => parseLine(line, pathOf)) }
 }
 
 /** How an extraction that was cut short was brought to an end. */

@@ -11,8 +11,8 @@ import { snapshot } from '../support/tree.js'
 const recover = (path: string) => recoverFile(disk, journalAt(disk, path))
 
 /** A target in the middle of a commit: `app/old` replaced, `new` moved, `fresh` moved, `late` not yet. */
-function interrupted(directory: string): { target: string; journal: string } {
-  const target = join(directory, 'target')
+function interrupted(directory: string, name = 'target'): { target: string; journal: string } {
+  const target = join(directory, name)
   const staging = join(target, '.svc-staging-dep_x')
   mkdirSync(staging, { mode: 0o700, recursive: true })
   mkdirSync(join(staging, 'files/app'), { recursive: true })
@@ -129,4 +129,24 @@ t.test('links in the place of directories are not followed when a target is put 
   const before = snapshot(join(directory, 'outside'))
   t.equal(recover(journal), 'put back')
   t.strictSame(snapshot(join(directory, 'outside')), before)
+})
+
+t.test('a target whose path forges lines of a journal is put back, too', async t => {
+  for (const name of ['a\nstaging x', 'a\nready 0 0\ndone\n', 'a\r\n b', '100%0A', ' a ']) {
+    const { target, journal } = interrupted(t.testdir(), name)
+    t.strictSame(describeJournal(journal), { target, helper: null })
+    t.equal(recover(journal), 'put back', JSON.stringify(name))
+    t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
+  }
+})
+
+t.test('a journal of an earlier version has its paths as they are', async t => {
+  for (const version of [1, 2]) {
+    const { target, journal } = interrupted(t.testdir(), '100%25 and %0A')
+    const plain = readFileSync(journal, 'utf8').replace(/^svc-undo 3/, `svc-undo ${version}`).replace(/^target .*$/m, `target ${target}`)
+    writeFileSync(journal, plain)
+    t.strictSame(describeJournal(journal), { target, helper: null })
+    t.equal(recover(journal), 'put back', `version ${version}`)
+    t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
+  }
 })
