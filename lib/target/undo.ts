@@ -17,6 +17,7 @@
  *   ready <lines> <crc>         end of the list. Before the first rename all of it is on the disk (fdatasync)
  *                               Paths have control characters and `%` encoded, as in addresses: a line is a line
  *   done                        everything is in place, and that is on the disk too: only staging is left to remove
+ *   undone                      everything was put back, and that is on the disk too: only staging is left to remove
  *
  * What may be found:
  *   no `ready`, or a torn one   nothing has been moved: staging is removed.
@@ -24,22 +25,21 @@
  *                               what still lies in staging has not been moved, a file that has not the second time has
  *                               not got it, or has been changed since. So undoing may be cut short as well and be begun
  *                               again.
- *   `done`                      the deployment is complete: staging is removed.
+ *   `done`, `undone`            the deployment is complete, or was put back: staging is removed.
  *
  * After a kill -9 the kernel has every call that was made, in order, so the above is exact. After a power cut it has
- * what reached the disk. The journal is synced before the first rename, and the target's directory is synced after the
- * last one, before `done` is written and synced, so that a `done` never outlives the renames it vouches for (a sync of
- * a directory makes the renames before it durable on ext4, xfs, btrfs, and apfs). Contents of files that the archive
- * brought are not synced one by one: 10,000 syncs cost more than the whole extraction. A power cut within the half
- * minute in which the kernel writes them back may leave new files empty after `done`, as after unzip or tar; the archive
- * is kept, and deploying it again cures it. What was replaced is old and on the disk, so undo does not depend on it.
+ * what reached the disk: a file system with a journal of its own keeps names up to some moment, in order, and contents
+ * only as far as they were synced. The journal may be on another disk than the target, so each is synced before the
+ * other one goes on: staging and the contents of all new files before `ready`, the journal before the first rename, the
+ * directories that were changed before `done` (durable.ts), and what was put back before `undone`. What was replaced was
+ * synced by its own deployment, so undo does not depend on it. test/target/power-cut builds the states that may be left.
  */
 import { readdirSync, type Stats } from 'node:fs'
 import { join } from 'node:path'
 import { Refusal } from '../base/refusal.js'
 import { disk, syncDirectory, type Disk } from './disk.js'
 import { holdFolders } from './folders.js'
-import type { HeldDirectory } from './held.js'
+import { removeContents, type HeldDirectory } from './held.js'
 import { decodePath, deployIdOf, encodePath, helperOf, journalAt, journalVersion, type JournalFile, type JournalHelper } from './journal-file.js'
 import { holdTarget } from './reach.js'
 import { changeTime } from './regular.js'
@@ -128,7 +128,7 @@ function checksum(text: string, seed: number): number {
 
 interface Found extends StagingSigns {
   target: string
-  state: 'begun' | 'ready' | 'done'
+  state: 'begun' | 'ready' | 'done' | 'undone'
   lines: JournalLine[]
 }
 
@@ -150,7 +150,8 @@ function readJournal(file: Pick<JournalFile, 'read' | 'deployId'>): Found | null
   const listed = parts.slice(begin, end)
   const sum = checksum(listed.map(line => `${line}\n`).join(''), 0)
   if (parts[end] !== `ready ${listed.length} ${sum.toString(16)}`) return { ...found, state: 'begun', lines: [] }
-  const state = parts[end + 1] === 'done' && parts.length > end + 2 ? 'done' : 'ready'
+  const last = parts.length > end + 2 ? parts[end + 1] : ''
+  const state = last === 'done' || last === 'undone' ? last : 'ready'
   return { ...found, state, lines: listed.map(line => parseLine(line, pathOf)) }
 }
 
@@ -176,15 +177,16 @@ export function recover(disk: Disk, file: JournalFile, held?: StillHeld): Recove
   const found = readJournal(file)
   let recovery: Recovery = 'untouched'
   if (found !== null) {
-    if (held === undefined) recovery = recoverLater(disk, found)
-    else if (held.staging === null) recovery = recoverFound(disk, held.root, found)
-    else recovery = recoverIn(disk, held, found)
+    const onUndone = (): void => sayUndone(file)
+    if (held === undefined) recovery = recoverLater(disk, found, onUndone)
+    else if (held.staging === null) recovery = recoverFound(disk, held.root, found, onUndone)
+    else recovery = recoverIn(disk, held, found, onUndone)
   }
   file.remove()
   return recovery
 }
 
-function recoverLater(disk: Disk, found: Found): Recovery {
+function recoverLater(disk: Disk, found: Found, onUndone: () => void): Recovery {
   if (disk.lstatSync(found.target, { throwIfNoEntry: false }) === undefined) return 'lost'
   let root: HeldDirectory
   try {
@@ -194,16 +196,16 @@ function recoverLater(disk: Disk, found: Found): Recovery {
     throw error
   }
   try {
-    return recoverFound(disk, root, found)
+    return recoverFound(disk, root, found, onUndone)
   } finally {
     root.close()
   }
 }
 
-function recoverFound(disk: Disk, root: HeldDirectory, found: Found): Recovery {
+function recoverFound(disk: Disk, root: HeldDirectory, found: Found, onUndone: () => void): Recovery {
   const staging = findStaging(disk, root, found)
   try {
-    return recoverIn(disk, { root, staging }, found)
+    return recoverIn(disk, { root, staging }, found, onUndone)
   } finally {
     staging?.close()
   }
@@ -212,17 +214,32 @@ function recoverFound(disk: Disk, root: HeldDirectory, found: Found): Recovery {
 function recoverIn(
   disk: Disk,
   { root, staging }: { root: HeldDirectory; staging: Staging | FoundStaging | null },
-  { deployId, state, lines }: Found
+  { deployId, state, lines }: Found,
+  onUndone: () => void
 ): Recovery {
   if (state === 'ready') {
     if (staging === null) return 'lost'
     // Staging is removed only after everything has been put back.
     if (!('isEmpty' in staging) || !staging.isEmpty) undo(disk, root, staging.path, lines)
-    syncDirectory(disk, root.path)
+    removeContents(disk, staging, staging.mark)
+    // It was changed last, so all that was put back is on the disk with it (durable.ts).
+    syncDirectory(disk, staging.path)
+    onUndone()
   }
   if (staging !== null) removeStaging(disk, root, deployId, staging)
-  return state === 'ready' ? 'put back' : state === 'done' ? 'complete' : 'untouched'
+  return recoveries[state]
 }
+
+/** Without this line (the disk is full) only a kill within the next moment would make a difference: it would say `lost`. */
+function sayUndone(file: JournalFile): void {
+  try {
+    file.append(['undone\n'])
+  } catch {
+    // The target is what it was.
+  }
+}
+
+const recoveries = { begun: 'untouched', ready: 'put back', undone: 'put back', done: 'complete' } as const
 
 function undo(disk: Disk, root: HeldDirectory, staging: string, lines: readonly JournalLine[]): void {
   const folders = holdFolders(disk, root)

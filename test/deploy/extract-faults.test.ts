@@ -62,7 +62,7 @@ const diskCalls: Record<keyof Disk, true> = {
   openSync: true, closeSync: true, readSync: true, writeSync: true, fstatSync: true, lstatSync: true, fchmodSync: true,
   chmodSync: true, futimesSync: true, utimesSync: true, lutimesSync: true, mkdirSync: true, readdirSync: true,
   readlinkSync: true, realpathSync: true, symlinkSync: true, linkSync: true, renameSync: true, unlinkSync: true, unlink: true,
-  rmdirSync: true, fsyncSync: true, ftruncateSync: true, fdatasyncSync: true
+  rmdirSync: true, fsyncSync: true, ftruncateSync: true, fdatasyncSync: true, statfsSync: true, fsync: true, fdatasync: true
 }
 
 t.test('whichever call fails, the target is as it was or complete', async t => {
