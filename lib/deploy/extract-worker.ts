@@ -4,7 +4,7 @@ import { packError } from '../base/packed-error.js'
 import { disk } from '../target/disk.js'
 import { journalAt } from '../target/journal-file.js'
 import { settleManifest } from '../target/manifest.js'
-import { recover } from '../target/undo.js'
+import { recover, type Recovery } from '../target/undo.js'
 import type { Answer, Task } from './extract-threads.js'
 import { filesAt } from './extraction-files.js'
 import { runExtraction } from './extraction.js'
@@ -17,9 +17,8 @@ async function work({ job, stop }: Task): Promise<Answer> {
   }
   try {
     if (job.kind === 'recover') {
-      const recovery = recover(disk, journalAt(disk, job.journalPath))
-      settleManifest(disk, job.journalPath, recovery)
-      return { kind: 'recovered', recovery }
+      const settle = (recovery: Recovery): void => settleManifest(disk, job.journalPath, recovery)
+      return { kind: 'recovered', recovery: recover(disk, journalAt(disk, job.journalPath), undefined, settle) }
     }
     return { kind: 'extracted', extracted: await runExtraction(job.extraction, filesAt(disk, job), disk, check) }
   } catch (error) {

@@ -169,8 +169,9 @@ async function finish(disk: Disk, root: HeldDirectory, deployId: string, staging
 
 function putBack(disk: Disk, held: StillHeld, files: ExtractionFiles, cause: unknown): void {
   try {
-    if (recover(disk, files.journal, held) === 'complete') return
-    files.manifest.remove()
+    recover(disk, files.journal, held, recovery => {
+      if (recovery !== 'complete') files.manifest.remove()
+    })
   } catch (error) {
     throw new Error(`The target could not be put back; the next start tries again (${String(error)})`, { cause })
   }

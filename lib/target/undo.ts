@@ -81,7 +81,7 @@ export function beginJournal(file: JournalFile, target: string): Journal {
 }
 
 function* formatLines(lines: Iterable<JournalLine>): Generator<string> {
-  let crc = 0
+  let crc = sumSeed
   let count = 0
   let batch: string[] = []
   const take = (): string => {
@@ -119,6 +119,9 @@ function parseLine(text: string, pathOf: (text: string) => string): JournalLine 
   return { kind, fromMs, toMs, path: pathOf(text.slice(second + 1)) }
 }
 
+/** Not 0, as in plain versions: NULs before the list, which a power cut may leave of a line, would not count. */
+const sumSeed = 1
+
 /** Sum over the text, enough to tell a torn list from a whole one; the count of lines does most of it. */
 function checksum(text: string, seed: number): number {
   let sum = seed
@@ -148,7 +151,7 @@ function readJournal(file: Pick<JournalFile, 'read' | 'deployId'>): Found | null
   const end = parts.findIndex((part, i) => i >= begin && part.startsWith('ready '))
   if (end === -1 || end === parts.length - 1) return { ...found, state: 'begun', lines: [] }
   const listed = parts.slice(begin, end)
-  const sum = checksum(listed.map(line => `${line}\n`).join(''), 0)
+  const sum = checksum(listed.map(line => `${line}\n`).join(''), isPlain ? 0 : sumSeed)
   if (parts[end] !== `ready ${listed.length} ${sum.toString(16)}`) return { ...found, state: 'begun', lines: [] }
   const last = parts.length > end + 2 ? parts[end + 1] : ''
   const state = last === 'done' || last === 'undone' ? last : 'ready'
@@ -171,9 +174,12 @@ export interface StillHeld {
 
 /**
  * Ends the extraction of a journal: the target becomes what it was, or stays complete. Removes the journal. Without
- * `held`, target and staging directory are looked for, and the latter must be the one that the extraction made.
+ * `held`, target and staging directory are looked for, and the latter must be the one that the extraction made. `settle`
+ * is called while the journal is still there, for what has to be done before nobody remembers this extraction.
  */
-export function recover(disk: Disk, file: JournalFile, held?: StillHeld): Recovery {
+export function recover(
+  disk: Disk, file: JournalFile, held?: StillHeld, settle: (recovery: Recovery) => void = () => {}
+): Recovery {
   const found = readJournal(file)
   let recovery: Recovery = 'untouched'
   if (found !== null) {
@@ -182,6 +188,7 @@ export function recover(disk: Disk, file: JournalFile, held?: StillHeld): Recove
     else if (held.staging === null) recovery = recoverFound(disk, held.root, found, onUndone)
     else recovery = recoverIn(disk, held, found, onUndone)
   }
+  settle(recovery)
   file.remove()
   return recovery
 }
@@ -226,7 +233,10 @@ function recoverIn(
     syncDirectory(disk, staging.path)
     onUndone()
   }
-  if (staging !== null) removeStaging(disk, root, deployId, staging)
+  if (staging !== null) {
+    removeStaging(disk, root, deployId, staging)
+    syncDirectory(disk, root.path)
+  }
   return recoveries[state]
 }
 

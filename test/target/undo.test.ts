@@ -76,6 +76,10 @@ t.test('a journal that is done, torn at every byte, or without its staging direc
     if (outcome !== 'untouched') t.equal(outcome, 'untouched', `${length} bytes`)
     if (!snapshot(target).includes('new 644 new')) t.fail(`${length} bytes: something was undone`)
   }
+  const zeroed = interrupted(t.testdir())
+  writeFileSync(zeroed.journal, readFileSync(zeroed.journal, 'utf8').replace('\nD ', `\n${'\0'.repeat(41)}D `))
+  t.equal(recover(zeroed.journal), 'untouched', 'the line of the staging directory was not on the disk, so the list was not used')
+
   const lost = interrupted(t.testdir())
   disk.renameSync(join(lost.target, '.svc-staging-dep_x'), join(lost.target, 'elsewhere'))
   t.equal(recover(lost.journal), 'lost', 'nothing is guessed')
@@ -143,8 +147,9 @@ t.test('a target whose path forges lines of a journal is put back, too', async t
 t.test('a journal of an earlier version has its paths as they are', async t => {
   for (const version of [1, 2]) {
     const { target, journal } = interrupted(t.testdir(), '100%25 and %0A')
-    const plain = readFileSync(journal, 'utf8').replace(/^svc-undo 3/, `svc-undo ${version}`).replace(/^target .*$/m, `target ${target}`)
-    writeFileSync(journal, plain)
+    const [, , ...lines] = readFileSync(journal, 'utf8').split('\n').slice(0, -2)
+    const sum = [...`${lines.join('\n')}\n`].reduce((sum, letter) => (Math.imul(sum, 31) + letter.charCodeAt(0)) >>> 0, 0)
+    writeFileSync(journal, `svc-undo ${version}\ntarget ${target}\n${lines.join('\n')}\nready ${lines.length} ${sum.toString(16)}\n`)
     t.strictSame(describeJournal(journal), { target, helper: null })
     t.equal(recover(journal), 'put back', `version ${version}`)
     t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
