@@ -34,8 +34,7 @@ function withPaths(extracted: Extracted): ExtractedPaths {
 const sharedThreads = createExecutors()
 
 /** A place to extract to, below a directory that the test owns. */
-export function extractionStage(directory: string, deployId = 'dep_test'): ExtractionStage {
-  const target = join(directory, 'target')
+export function extractionStage(directory: string, deployId = 'dep_test', target = join(directory, 'target')): ExtractionStage {
   const deployments = join(directory, 'deployments')
   const archivePath = join(directory, 'archive.zip')
   mkdirSync(target, { recursive: true })
