@@ -31,8 +31,8 @@ export interface ExtractionJob {
   umask: number
   /** The umask is the project's own: it takes bits from the modes that the archive gives, too. */
   masksModes: boolean
-  /** What is put in place is on the disk before the extraction is over (setting `durable_targets`). */
-  isDurable: boolean
+  /** What is put in place is on the disk before the extraction is over (setting `durable_targets`); absent: true. */
+  isDurable?: boolean
 }
 
 export interface Extracted extends Manifest {
@@ -99,7 +99,7 @@ async function extractInto(
     await stageEntries(archive, stage, check)
     sealFolders(disk, staging.path, plan)
     const manifest = writeManifest(disk, files.manifest, items, records)
-    const sync = createTargetSync({ disk, root, staging, isDurable: job.isDurable, syncFileSystem, check })
+    const sync = createTargetSync({ disk, root, staging, isDurable: job.isDurable ?? true, syncFileSystem, check })
     await commit({ disk, root, staging: staging.path, items, plan, records, journal, sync, check })
     await finish(disk, root, job.deployId, staging, journal)
     return { ...manifest, bytes: archive.totalBytes }
