@@ -1,6 +1,6 @@
 import type { Backups } from '../backup/backup.js'
 import { summaryOf } from '../backup/format.js'
-import { queryText } from './fields.js'
+import { queryPath } from './fields.js'
 import type { Handler } from './route.js'
 import { throughStream, writeTo } from './write-to.js'
 
@@ -8,7 +8,7 @@ import { throughStream, writeTo } from './write-to.js'
 export function backupHandlers({ backups }: { backups: Backups }) {
   return {
     write: async ({ query, actor }) => {
-      const to = queryText(query, 'to')
+      const to = queryPath(query, 'to')
       if (to !== undefined) {
         return writeTo(to, actor, async (file, writing) => summaryOf(await backups.write(file, { actor, ...writing })))
       }

@@ -1,5 +1,5 @@
 import { countOf } from '../base/count.js'
-import { unprintableIn } from '../base/one-line.js'
+import { hasControlCharacter, unprintableIn } from '../base/one-line.js'
 import { Refusal, invalid } from '../base/refusal.js'
 
 /** Turns one unknown value into a typed one, or refuses with a sentence that names the field. */
@@ -143,6 +143,13 @@ export function queryChoice<T extends string>(
 /** A query parameter's text; absent or empty: undefined. */
 export function queryText(query: URLSearchParams, field: string): string | undefined {
   return query.get(field) || undefined
+}
+
+/** A query parameter that is a path: without control characters; absent or empty: undefined. */
+export function queryPath(query: URLSearchParams, field: string): string | undefined {
+  const given = queryText(query, field)
+  if (given !== undefined && hasControlCharacter(given)) throw invalid(field, `"${field}" cannot hold control characters`)
+  return given
 }
 
 /** A switch in a query or a form: `true`, `1`, `false`, `0`; absent or empty: undefined. */

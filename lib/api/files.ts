@@ -8,6 +8,7 @@ import type { Project } from '../model/project.js'
 import type { Targets } from '../projects/targets.js'
 import { readPreview } from '../target/browse.js'
 import type { Inspect } from '../target/browse.js'
+import { queryPath } from './fields.js'
 import type { ApiRequest, Handler } from './route.js'
 import { param } from './route.js'
 
@@ -31,7 +32,7 @@ export function fileHandlers({ projects, targets, secrets }: FilesNeeds) {
   return {
     list: async request => {
       const project = projects.get(param(request, 'id'))
-      const path = request.query.get('path') ?? ''
+      const path = queryPath(request.query, 'path') ?? ''
       if (path === '') return json(await targets.list(project, path).catch(emptyIfMissing))
       return json(await targets.list(project, path))
     },
@@ -54,8 +55,8 @@ export function fileHandlers({ projects, targets, secrets }: FilesNeeds) {
 }
 
 function filePath({ query }: ApiRequest): string {
-  const path = query.get('path')
-  if (!path) throw invalid('path', '"path" is missing: the file, relative to the deployPath, is needed')
+  const path = queryPath(query, 'path')
+  if (path === undefined) throw invalid('path', '"path" is missing: the file, relative to the deployPath, is needed')
   return path
 }
 

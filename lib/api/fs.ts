@@ -2,7 +2,7 @@ import { invalid } from '../base/refusal.js'
 import { json } from '../http/route.js'
 import { inclusions } from '../model/place.js'
 import type { Places } from '../system/places.js'
-import { queryChoice, queryText } from './fields.js'
+import { queryChoice, queryPath } from './fields.js'
 import type { Handler } from './route.js'
 
 /** The server's directories, to choose a path from. */
@@ -11,7 +11,7 @@ export function fsHandlers({ places }: { places: Places }) {
     home: async () => json(await places.home()),
 
     list: async ({ query }) => {
-      const path = queryText(query, 'path')
+      const path = queryPath(query, 'path')
       if (path === undefined) throw invalid('path', '"path" is missing: an absolute path is needed')
       return json(await places.list(path, queryChoice(query, 'include', inclusions) ?? 'both'))
     }

@@ -4,7 +4,7 @@ import { json } from '../http/route.js'
 import { strategies } from '../model/transfer.js'
 import type { Quota } from '../system/quota.js'
 import type { Transfer } from '../transfer/transfer.js'
-import { queryChoice, queryText, switchText } from './fields.js'
+import { queryChoice, queryPath, queryText, switchText } from './fields.js'
 import type { Handler } from './route.js'
 import { readUploadForm } from './upload-form.js'
 import { throughStream, writeTo } from './write-to.js'
@@ -32,7 +32,7 @@ export function migrationHandlers({ transfer, deployer, quota, clock }: Migratio
         ignoreBuiltin: switchText(query.get('ignoreBuiltin'), 'ignoreBuiltin') ?? true,
         actor
       })
-      const to = queryText(query, 'to')
+      const to = queryPath(query, 'to')
       if (to !== undefined) {
         return writeTo(to, actor, async (file, { onBegin, ...writing }) => {
           onBegin(plan.expectedBytes)

@@ -13,6 +13,13 @@ export function unprintableIn(text: string): string | null {
   return found === undefined ? null : `U+${hexOf(found).toUpperCase()}`
 }
 
+const control = /[\u0000-\u001f\u007f-\u009f]/
+
+/** Whether text has a control character: a path that has one is nothing that svc reads, writes or says. */
+export function hasControlCharacter(text: string): boolean {
+  return control.test(text)
+}
+
 /** The text with every such character as an escape (`\n`, `\u202e`): one line, whatever it held. */
 export function oneLine(text: string): string {
   return text.replace(unprintable, found => shortEscapes[found] ?? `\\u${hexOf(found)}`)

@@ -30,10 +30,10 @@ export function createRestore(
     if (project === undefined) throw notFound('Project', projectId)
     const rights = await findRights(project)
     const target = await executors.makeTarget(rights, project.deployPath, { home: home.directory, allowSystemPaths: needs.allowSystemPaths })
-    const limits = extractionLimits(settings)
+    const options = { limits: extractionLimits(settings), isDurable: settings.flag('durable_targets') }
     try {
       const given = signal ?? new AbortController().signal
-      return await extractArchive(executors, { archivePath, target, rights, deployId: id, home, limits, signal: given })
+      return await extractArchive(executors, { ...options, archivePath, target, rights, deployId: id, home, signal: given })
     } finally {
       await files.remove(id)
     }

@@ -118,6 +118,7 @@ export function createRunner(needs: RunnerNeeds): Runner {
           deployId: row.id,
           home: needs.home,
           limits,
+          isDurable: needs.settings.flag('durable_targets'),
           signal: live.signal
         }),
       writeChanges: (changes: Uint8Array[]) => needs.executors.writeChanges(rights, files.changes(row.id), changes),

@@ -42,6 +42,20 @@ t.test('text of one line', async t => {
     t.match((await client.get(at)).body, { name: 'shop', env: 'production' })
   })
 
+  t.test('a control character is refused in a path that is looked at, or written to', async t => {
+    for (const bad of ['a\nb', 'a\rb', 'a\x1bb', 'a\x00b', 'a\x85b'].map(encodeURIComponent)) {
+      for (const [field, reply] of [
+        ['path', await client.get(`/api/fs/list?path=${encodeURIComponent(`${sites}/`)}${bad}`)],
+        ['path', await client.get(`${at}/files?path=${bad}`)],
+        ['path', await client.get(`${at}/file?path=${bad}`)],
+        ['path', await client.get(`${at}/download?path=${bad}`)],
+        ['to', await client.get(`/api/migration/export?to=${bad}`)],
+      ] as const) {
+        t.match(reply, { status: 400, body: { field } }, `${field} ${bad}`)
+      }
+    }
+  })
+
   t.test('text of several lines stays possible', async t => {
     const fields = { description: 'One\n\tTwo', preDeployScript: 'true\ntrue\t# \u202e', postDeployScript: '' }
     t.match(await client.put(at, fields), { status: 200, body: { project: fields } })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { oneLine, unprintableIn } from '../../lib/base/one-line.js'
+import { hasControlCharacter, oneLine, unprintableIn } from '../../lib/base/one-line.js'
 
 const bad = ['\0', '\n', '\r', '\t', '\x1b', '\x7f', '\x85', '\x9b', '\u2028', '\u2029', '\u202e', '\u2066', '\u200f', '\u061c', '\ud800', '\udc00']
 
@@ -18,4 +18,9 @@ t.test('every other text is left as it is', async t => {
     t.equal(unprintableIn(text), null)
     t.equal(oneLine(text), text)
   }
+})
+
+t.test('control characters, and no others', async t => {
+  t.strictSame(['a\n', '\0', '\x1b', '\x7f', '\x85'].map(hasControlCharacter), [true, true, true, true, true])
+  t.strictSame(['', 'a b', '\u200f', '\u2028', '\u00e9'].map(hasControlCharacter), [false, false, false, false, false])
 })

@@ -1,7 +1,8 @@
 /*
  * Extraction, with staging, CRC, manifest and moves, against `unzip -oq` on the same zip and file system: 10,000 small
  * files and 100 of 5 MB, into an empty target, over the same files with other times, and over other contents, on the
- * disk and in memory.
+ * disk and in memory: contents left to the kernel, as unzip leaves them. On the disk also with the contents synced before
+ * the end, as the setting `durable_targets` has it, against `unzip && sync -f`, and with each file synced by itself.
  * Beside it: the process's peak memory, and how late the event loop was meanwhile.
  */
 import { execFileSync, fork, spawnSync } from 'node:child_process'
@@ -17,7 +18,10 @@ import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 import yazl from 'yazl'
 import { extractArchive } from '../../lib/deploy/extract.js'
+import { filesAt } from '../../lib/deploy/extraction-files.js'
+import { runExtraction } from '../../lib/deploy/extraction.js'
 import { createExecutors } from '../../lib/deploy/executors.js'
+import { disk } from '../../lib/target/disk.js'
 import { compare, machine } from '../support/bench.js'
 
 interface Load { name: string; files: number; fileBytes: number }
@@ -43,12 +47,46 @@ async function writeLoad(path: string, { files, fileBytes }: Load): Promise<void
 let count = 0
 const threads = createExecutors()
 
-async function extract(zip: string, base: string): Promise<void> {
+const limits = { maxEntries: 200_000, maxExtractedBytes: 1e12 }
+
+async function extract(zip: string, base: string, isDurable = false): Promise<void> {
   const deployments = join(base, 'deployments')
   mkdirSync(deployments, { recursive: true })
   await extractArchive(threads, {
-    archivePath: zip, target: join(base, 'ours'), deployId: `dep_${count++}`, home: { deployments },
-    limits: { maxEntries: 200_000, maxExtractedBytes: 1e12 }, signal: new AbortController().signal
+    archivePath: zip, target: join(base, 'ours'), deployId: `dep_${count++}`, home: { deployments }, limits, isDurable,
+    signal: new AbortController().signal
+  })
+}
+
+/** In this thread, where the program `sync` is missing. */
+async function extractOneByOne(zip: string, base: string): Promise<void> {
+  const deployments = join(base, 'deployments')
+  mkdirSync(deployments, { recursive: true })
+  const deployId = `dep_${count++}`
+  const paths = { archivePath: zip, journalPath: join(deployments, `${deployId}.undo`), manifestPath: join(deployments, `${deployId}.manifest`) }
+  const job = { target: join(base, 'ours'), deployId, umask: 0o022, masksModes: false, limits, isDurable: true }
+  await runExtraction(job, filesAt(disk, paths), disk, () => {}, async () => false)
+}
+
+/** What it costs that contents are on the disk before the deployment succeeds. */
+async function compareDurable(base: string, load: Load, zip: string): Promise<void> {
+  const hasUnzip = spawnSync('unzip', ['-v']).error === undefined
+  const from = (directory: string, work: () => unknown) => () => {
+    rmSync(join(base, directory), { recursive: true, force: true })
+    spawnSync('sync', ['-f', base])
+    return seconds(work)
+  }
+  await compare({
+    name: `${load.name}, empty target, disk, on the disk at the end`, unit: 's', target: 'within 1 times unzip && sync -f',
+    contestants: {
+      svc: from('ours', () => extract(zip, base, true)),
+      'unzip -oq && sync -f': !hasUnzip ? null : from('theirs', () => {
+        execFileSync('unzip', ['-oq', zip, '-d', join(base, 'theirs')])
+        execFileSync('sync', ['-f', join(base, 'theirs')])
+      }),
+      'svc, contents left to the kernel': from('ours', () => extract(zip, base)),
+      'svc, each file by itself': from('ours', () => extractOneByOne(zip, base))
+    }
   })
 }
 
@@ -100,6 +138,7 @@ async function compareOn(base: string, where: string, load: Load): Promise<void>
       'unzip -oq': unzip(() => existsSync(join(base, 'theirs')) && touchAll(join(base, 'theirs')))
     }
   })
+  if (where === 'disk') await compareDurable(base, load, zip)
   const other = join(base, 'other.zip')
   await writeLoad(other, load)
   const turns = (use: (zip: string) => unknown) => {
