@@ -13,7 +13,7 @@ import { missingInRuntime } from '../base/runtime.js'
 import { createPtyInput } from './pty-input.js'
 import { readPty } from './pty-output.js'
 import type { PtyStream } from './pty-output.js'
-import { membersOf } from './session.js'
+import { membersOf } from './processes.js'
 
 export interface PtyOptions {
   /** The program and its arguments. */

@@ -1,0 +1,34 @@
+import type { RanScript } from '../model/deployment.js'
+import { knownProcess, type Marker } from '../proc/processes.js'
+import { deleteScriptProcess, insertScriptProcess } from '../store/tables/script-processes.js'
+import type { DeployNeeds } from './needs.js'
+
+/** Which scripts of one deployment run: recorded, so that the next start finds them if svc is killed. */
+export interface ScriptProcesses {
+  /** What all processes of a script have in their environment, unless they take it out. */
+  markerOf(step: RanScript['step']): Marker
+  /** Its process group runs. Nobody waits until that is recorded: until then the next start finds it by the marker. */
+  began(step: RanScript['step'], pid: number): void
+  /** It has ended, or is left to itself. */
+  ended(step: RanScript['step']): Promise<void>
+}
+
+/** No client can set such a variable (model/client-env.ts), and no script inherits one (proc/environment.ts). */
+export function markerOf(deployId: string, step: RanScript['step']): Marker {
+  return { name: 'SVC_SCRIPT', value: `${deployId}:${step}` }
+}
+
+export function createScriptProcesses({ store, log }: Pick<DeployNeeds, 'store' | 'log'>, deployId: string): ScriptProcesses {
+  return {
+    markerOf: step => markerOf(deployId, step),
+    began(step, pid) {
+      const known = knownProcess(pid)
+      if (known === null) return
+      store
+        .write(tx => insertScriptProcess(tx, { deployId, step, ...known }))
+        .catch(error => log(`The processes of the script of deployment ${deployId} could not be recorded`, error))
+    },
+    // Where this cannot be recorded, the deployment's record says that the step has ended.
+    ended: step => store.write(tx => deleteScriptProcess(tx, { deployId, step })).catch(() => {})
+  }
+}

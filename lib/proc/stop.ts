@@ -1,0 +1,105 @@
+/*
+ * Ending processes that svc has started: a process group, and with it those that have left it (setsid(2)), which are
+ * found by an entry of their environment that they have inherited.
+ *
+ * First SIGTERM, once, for whoever is there: a handler may clean up, and what it starts for that is not asked to end. After
+ * the grace SIGKILL, again and again, because what is killed may just have forked. All is over when two looks in a row
+ * find nobody. Where there is no /proc, only the group is known.
+ */
+import { spawn } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { findProcesses, isStillRunning, statOf, type Found, type FoundProcess, type Wanted } from './processes.js'
+
+export interface StopOptions extends Wanted {
+  /** Between SIGTERM and SIGKILL. */
+  graceMs: number
+}
+
+export interface Stopped {
+  /** How many processes were found, and have ended; where there is no /proc, the group counts as one. */
+  endedCount: number
+  /** The numbers of those that do not end. */
+  left: number[]
+  /** As `Found` has it: there may be more. */
+  isPartial: boolean
+}
+
+export const defaultGraceMs = 5_000
+/** Between two looks; and a part of the time that has passed, so that looking costs little however long it takes. */
+const lookMs = 20
+const lookShare = 0.25
+const maxLookMs = 250
+/** How often a look after SIGKILL may find somebody. */
+const maxKills = 50
+/** How long `killProcess` waits. */
+const maxEndTries = 500
+
+const isWindows = process.platform === 'win32'
+
+/** Resolves when nobody of them is left, or whoever is left does not end by SIGKILL. */
+export async function stopProcesses(options: StopOptions): Promise<Stopped> {
+  if (isWindows) return stopTree(options)
+  const { group, graceMs } = options
+  const start = performance.now()
+  const seen = new Set<number>()
+  let found = await look(options)
+  signalAll(group, found, 'SIGTERM')
+  for (let empty = 0, kills = 0; kills <= maxKills; ) {
+    for (const { pid } of found.processes) seen.add(pid)
+    empty = found.processes.length === 0 ? empty + 1 : 0
+    if (empty === (options.marker === undefined ? 1 : 2)) break
+    const passedMs = performance.now() - start
+    const isOver = passedMs >= graceMs
+    if (isOver && empty === 0) {
+      signalAll(group, found, 'SIGKILL')
+      kills++
+    }
+    await sleep(isOver ? lookMs : Math.min(Math.max(passedMs * lookShare, lookMs), maxLookMs))
+    found = await look(options)
+  }
+  return { endedCount: seen.size - found.processes.length, left: found.processes.map(({ pid }) => pid), isPartial: found.isPartial }
+}
+
+/** Ends one process by SIGKILL, if it still runs. Throws if it does not go: a system call that does not return holds it. */
+export async function killProcess(one: FoundProcess): Promise<void> {
+  for (let tries = 0; isStillRunning(one); tries++) {
+    if (tries === maxEndTries) throw new Error(`The process ${one.pid} does not end`)
+    if (!signal(one.pid, 'SIGKILL')) return
+    await sleep(lookMs)
+  }
+}
+
+async function look(wanted: Wanted): Promise<Found> {
+  const isGroupThere = wanted.group !== null && signal(-wanted.group, 0)
+  const nobody: Found = { processes: [], holdsUs: false, isPartial: false }
+  if (!isGroupThere && wanted.marker === undefined) return nobody
+  const found = await findProcesses(wanted)
+  if (found !== null || !isGroupThere) return found ?? nobody
+  return { ...nobody, processes: [{ pid: -(wanted.group as number), startedAt: '' }] }
+}
+
+function signalAll(group: number | null, { processes, holdsUs }: Found, name: NodeJS.Signals): void {
+  if (processes.length === 0) return
+  // At one go, so that none of the group has the time to fork.
+  const isWhole = group !== null && !holdsUs
+  if (isWhole) signal(-group, name)
+  for (const { pid, startedAt } of processes.filter(({ pid }) => pid > 0)) {
+    const stat = statOf(pid)
+    if (stat?.startedAt === startedAt && !(isWhole && stat.group === group)) signal(pid, name)
+  }
+}
+
+/** Signals a process, or a group by its negative number; whether anybody was there to be signalled. */
+function signal(id: number, name: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(id, name)
+  } catch {
+    return false
+  }
+}
+
+function stopTree({ group }: StopOptions): Stopped {
+  const words = ['/pid', String(group), '/t', '/f']
+  if (group !== null) spawn('taskkill', words, { env: {}, stdio: 'ignore', windowsHide: true }).on('error', () => {})
+  return { endedCount: group === null ? 0 : 1, left: [], isPartial: false }
+}
