@@ -21,7 +21,7 @@ import type { Readable } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import { createLineSplitter } from '../base/lines.js'
 import { withRights, type Rights } from './identity.js'
-import type { Marker } from './processes.js'
+import { socketBufferBytes, type Marker } from './processes.js'
 import { defaultGraceMs, stopProcesses } from './stop.js'
 
 export type EndReason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'spawn_failed'
@@ -67,8 +67,10 @@ export interface RunOptions {
 const maxTimerMs = 2 ** 31 - 1
 /** After the exit: a pipe that gives nothing in so many turns of the event loop is empty; each turn asks the system. */
 const emptyTurns = 3
-/** After the exit: more than this cannot have been in a pipe (the kernel's largest) and in its stream before it. */
-const maxDrainBytes = 1024 * 1024 + 128 * 1024
+/** Of a pipe, the kernel's largest. */
+const maxPipeBytes = 1024 * 1024
+/** Read already, in the stream before it. */
+const maxStreamBytes = 128 * 1024
 
 const isWindows = process.platform === 'win32'
 
@@ -172,7 +174,8 @@ function readOutput(child: ChildProcess, onLine: RunOptions['onLine'], onFailure
   const closed = Promise.all(readers.map(reader => reader.closed))
 
   async function drain(): Promise<void> {
-    for (const reader of readers) reader.limit(maxDrainBytes)
+    const maxBytes = maxDrainBytes()
+    for (const reader of readers) reader.limit(maxBytes)
     for (let before = -1; before !== sum(readers); ) {
       before = sum(readers)
       // While the consumer has not taken what it got, the pipe is not read: its silence says nothing.
@@ -185,6 +188,11 @@ function readOutput(child: ChildProcess, onLine: RunOptions['onLine'], onFailure
   }
   const letGo = (): void => readers.forEach(reader => reader.letGo())
   return { drain, letGo }
+}
+
+/** After the exit: more than this cannot have been on the way. Node's pipes are sockets, whose size a machine may raise. */
+function maxDrainBytes(): number {
+  return Math.max(maxPipeBytes, socketBufferBytes()) + maxStreamBytes
 }
 
 async function turns(): Promise<void> {

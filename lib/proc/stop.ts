@@ -3,12 +3,12 @@
  * found by an entry of their environment that they have inherited.
  *
  * First SIGTERM, once, for whoever is there: a handler may clean up, and what it starts for that is not asked to end. After
- * the grace SIGKILL, again and again, because what is killed may just have forked. All is over when two looks in a row
+ * the grace SIGKILL, again and again, because what is killed may just have forked. All is over when a few looks in a row
  * find nobody. Where there is no /proc, only the group is known.
  */
 import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { findProcesses, isStillRunning, statOf, type Found, type FoundProcess, type Wanted } from './processes.js'
+import { findProcesses, holdsUs, isStillRunning, statOf, type Found, type FoundProcess, type Wanted } from './processes.js'
 
 export interface StopOptions extends Wanted {
   /** Between SIGTERM and SIGKILL. */
@@ -29,6 +29,8 @@ export const defaultGraceMs = 5_000
 const lookMs = 20
 const lookShare = 0.25
 const maxLookMs = 250
+/** So many looks in a row find nobody: a process cannot be known while it executes another program (execve(2)). */
+const emptyLooks = 3
 /** How often a look after SIGKILL may find somebody. */
 const maxKills = 50
 /** How long `killProcess` waits. */
@@ -39,23 +41,20 @@ const isWindows = process.platform === 'win32'
 /** Resolves when nobody of them is left, or whoever is left does not end by SIGKILL. */
 export async function stopProcesses(options: StopOptions): Promise<Stopped> {
   if (isWindows) return stopTree(options)
-  const { group, graceMs } = options
+  const { group, marker, graceMs } = options
   const start = performance.now()
   const seen = new Set<number>()
-  let found = await look(options)
-  signalAll(group, found, 'SIGTERM')
+  let found = await look(options, null)
+  ask(group, found.processes)
   for (let empty = 0, kills = 0; kills <= maxKills; ) {
     for (const { pid } of found.processes) seen.add(pid)
     empty = found.processes.length === 0 ? empty + 1 : 0
-    if (empty === (options.marker === undefined ? 1 : 2)) break
+    if (empty === (marker === undefined ? 1 : emptyLooks)) break
     const passedMs = performance.now() - start
-    const isOver = passedMs >= graceMs
-    if (isOver && empty === 0) {
-      signalAll(group, found, 'SIGKILL')
-      kills++
-    }
-    await sleep(isOver ? lookMs : Math.min(Math.max(passedMs * lookShare, lookMs), maxLookMs))
-    found = await look(options)
+    await sleep(passedMs >= graceMs ? lookMs : Math.min(Math.max(passedMs * lookShare, lookMs), maxLookMs, graceMs - passedMs))
+    const isOver = performance.now() - start >= graceMs
+    found = await look(options, isOver ? 'SIGKILL' : null)
+    if (isOver) kills++
   }
   return { endedCount: seen.size - found.processes.length, left: found.processes.map(({ pid }) => pid), isPartial: found.isPartial }
 }
@@ -69,23 +68,23 @@ export async function killProcess(one: FoundProcess): Promise<void> {
   }
 }
 
-async function look(wanted: Wanted): Promise<Found> {
-  const isGroupThere = wanted.group !== null && signal(-wanted.group, 0)
-  const nobody: Found = { processes: [], holdsUs: false, isPartial: false }
-  if (!isGroupThere && wanted.marker === undefined) return nobody
-  const found = await findProcesses(wanted)
-  if (found !== null || !isGroupThere) return found ?? nobody
-  return { ...nobody, processes: [{ pid: -(wanted.group as number), startedAt: '' }] }
+/** Looks for all of them once, and sends a signal to each that is found. */
+async function look(wanted: Wanted, name: 'SIGKILL' | null): Promise<Found> {
+  const { group, marker } = wanted
+  const isGroupThere = group !== null && signal(-group, 0)
+  if (!isGroupThere && marker === undefined) return { processes: [], isPartial: false }
+  if (isGroupThere && name !== null && !holdsUs(group)) signal(-group, name)
+  const found = await findProcesses(wanted, ({ pid }) => name !== null && signal(pid, name))
+  return found ?? { processes: isGroupThere ? [{ pid: -group, startedAt: '' }] : [], isPartial: false }
 }
 
-function signalAll(group: number | null, { processes, holdsUs }: Found, name: NodeJS.Signals): void {
-  if (processes.length === 0) return
-  // At one go, so that none of the group has the time to fork.
-  const isWhole = group !== null && !holdsUs
-  if (isWhole) signal(-group, name)
-  for (const { pid, startedAt } of processes.filter(({ pid }) => pid > 0)) {
+/** SIGTERM: the group at one go, so that none of it has the time to fork, and the others one by one. */
+function ask(group: number | null, processes: readonly FoundProcess[]): void {
+  const isWhole = group !== null && processes.length > 0 && !holdsUs(group)
+  if (isWhole) signal(-group, 'SIGTERM')
+  for (const { pid, startedAt } of processes) {
     const stat = statOf(pid)
-    if (stat?.startedAt === startedAt && !(isWhole && stat.group === group)) signal(pid, name)
+    if (stat?.startedAt === startedAt && !(isWhole && stat.group === group)) signal(pid, 'SIGTERM')
   }
 }
 

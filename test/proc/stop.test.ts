@@ -18,6 +18,7 @@ async function begin(t: Test, script: string, lines: number) {
   child.stdout?.on('data', (text: Buffer) => (said += text.toString()))
   while (said.split('\n').length <= lines) await once(child.stdout as NodeJS.ReadableStream, 'data')
   const pids = said.trim().split('\n').map(Number)
+  t.teardown(() => child.stdout?.destroy())
   t.teardown(() => [child.pid as number, ...pids].filter(isRunning).forEach(pid => process.kill(pid, 'SIGKILL')))
   return { group: child.pid as number, pids, marker }
 }
