@@ -3,7 +3,7 @@
  * targets, so that no deployment has the remains of another one beside it.
  *
  * A script counts as interrupted if its processes are recorded, or its step is recorded as running (a kill may come before
- * the processes are), and its step has no end. Its group is ended if its leader still runs: same number, same start, same
+ * the processes are), and its step has no end. Of a copied or restored data directory nothing runs. Its group is ended if its leader still runs: same number, same start, same
  * boot. All that has its marker is ended, whatever its group. What a script that had ended by itself left running is thus
  * left alone.
  */
@@ -17,7 +17,7 @@ import { reportBackgroundFailure } from './background.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { openOutput } from './output.js'
-import { markerOf } from './script-processes.js'
+import { identityOf, markerOf } from './script-processes.js'
 import { isFinal } from './status.js'
 
 type InterruptedNeeds = DeployNeeds & { files: DeployFiles }
@@ -52,7 +52,7 @@ const isScript = ({ name }: DeploymentStep): boolean => name === 'preDeploy' || 
 async function endScript(needs: InterruptedNeeds, script: Script): Promise<void> {
   const row = findDeployment(needs.store, script.deployId)
   if (row !== undefined && !isInterrupted(row, script)) return
-  const stopped = await end(script)
+  const stopped = await end(script, identityOf(needs.home))
   if (row === undefined) return
   const complaint = isFinal(row.status) ? complaintOf(stopped) : null
   await say(needs, row, [...linesOf(stopped, script.step), ...(complaint === null ? [] : [`✗ ${complaint}`])])
@@ -66,8 +66,8 @@ function isInterrupted({ steps, scripts }: DeploymentRow, script: Script): boole
   return step.exitCode == null && scripts.some(ran => ran.step === script.step && ran.async)
 }
 
-async function end({ deployId, step, process }: Script): Promise<Stopped> {
-  if (process !== null && process.bootId !== bootId()) return { endedCount: 0, left: [], isPartial: false }
+async function end({ deployId, step, process }: Script, home: string): Promise<Stopped> {
+  if (process !== null && (process.bootId !== bootId() || process.home !== home)) return { endedCount: 0, left: [], isPartial: false }
   const group = process !== null && isStillRunning(process) ? process.pid : null
   return stopProcesses({ group, marker: markerOf(deployId, step), graceMs: defaultGraceMs })
 }

@@ -1,6 +1,8 @@
+import { statSync } from 'node:fs'
 import type { RanScript } from '../model/deployment.js'
 import { knownProcess, type Marker } from '../proc/processes.js'
 import { deleteScriptProcess, insertScriptProcess } from '../store/tables/script-processes.js'
+import type { DeployHome } from './files.js'
 import type { DeployNeeds } from './needs.js'
 
 /** Which scripts of one deployment run: recorded, so that the next start finds them if svc is killed. */
@@ -18,14 +20,20 @@ export function markerOf(deployId: string, step: RanScript['step']): Marker {
   return { name: 'SVC_SCRIPT', value: `${deployId}:${step}` }
 }
 
-export function createScriptProcesses({ store, log }: Pick<DeployNeeds, 'store' | 'log'>, deployId: string): ScriptProcesses {
+/** What tells a data directory from a copy of it. */
+export function identityOf({ deployments }: Pick<DeployHome, 'deployments'>): string {
+  const { dev, ino } = statSync(deployments)
+  return `${dev}:${ino}`
+}
+
+export function createScriptProcesses({ store, home, log }: Pick<DeployNeeds, 'store' | 'home' | 'log'>, deployId: string): ScriptProcesses {
   return {
     markerOf: step => markerOf(deployId, step),
     began(step, pid) {
       const known = knownProcess(pid)
       if (known === null) return
       store
-        .write(tx => insertScriptProcess(tx, { deployId, step, ...known }))
+        .write(tx => insertScriptProcess(tx, { deployId, step, ...known, home: identityOf(home) }))
         .catch(error => log(`The processes of the script of deployment ${deployId} could not be recorded`, error))
     },
     // Where this cannot be recorded, the deployment's record says that the step has ended.

@@ -40,6 +40,8 @@ export interface ScriptProcess {
   startedAt: string
   /** The kernel's own name of that boot. */
   bootId: string
+  /** What the file system calls the data directory: a copy of it, or one restored from a backup, knows no processes. */
+  home: string
 }
 
 /** A deployment record as it is stored: all but the output, which is a file of its own. Unknown yet: null. */

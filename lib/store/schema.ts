@@ -225,6 +225,7 @@ const migrations: Migration[] = [
         pid INTEGER NOT NULL,
         startedAt TEXT NOT NULL,
         bootId TEXT NOT NULL,
+        home TEXT NOT NULL,
         PRIMARY KEY (deployId, step)
       ) WITHOUT ROWID;`
   }

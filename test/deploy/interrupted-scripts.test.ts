@@ -2,13 +2,14 @@
  * Scripts whose server was killed, with real servers, real scripts and SIGKILL: the next start ends what still runs of
  * them, and nothing else.
  */
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { findIdentity, maySwitchUser } from '../../lib/proc/identity.js'
-import { knownProcess, type KnownProcess } from '../../lib/proc/processes.js'
+import { identityOf } from '../../lib/deploy/script-processes.js'
+import { bootId, knownProcess, type KnownProcess } from '../../lib/proc/processes.js'
 import { openStore } from '../../lib/store/database.js'
 import { findDeployment } from '../../lib/store/tables/deployments.js'
 import { insertScriptProcess, listScriptProcesses } from '../../lib/store/tables/script-processes.js'
@@ -153,17 +154,33 @@ t.test('a number that another process has by now, or another boot, is nobody’s
   const others = [{ ...known, startedAt: '7' }, { ...known, bootId: 'another boot' }]
   for (const other of others) {
     // Nothing has its marker, so only the number could mislead.
-    await stage.store.write(tx => insertScriptProcess(tx, { deployId: 'dep_of_nobody', step: 'postDeploy', ...other }))
+    await stage.store.write(tx => insertScriptProcess(tx, { deployId: 'dep_of_nobody', step: 'postDeploy', home: identityOf(stage.home), ...other }))
     await stage.deployer.recover()
     t.strictSame(running(), ['member', 'left'])
     t.strictSame(listScriptProcesses(stage.store), [])
   }
   // Its step has ended, as the record of the deployment says: this one was not removed because the disk was full.
-  await stage.store.write(tx => insertScriptProcess(tx, { deployId: row.id, step: 'postDeploy', ...known }))
+  await stage.store.write(tx => insertScriptProcess(tx, { deployId: row.id, step: 'postDeploy', home: identityOf(stage.home), ...known }))
   await stage.deployer.recover()
   t.strictSame(running(), ['member', 'left'])
   t.equal(findDeployment(stage.store, row.id)?.status, 'success')
   t.ok(isRunning(member))
+})
+
+t.test('a server on a copy of the data directory leaves alone what the first one runs', { skip }, async t => {
+  const { directory, target, pidOf, running } = place(t)
+  const first = await startServeProcess(t, directory)
+  const project = await shop(first, target, { preDeployScript: `${kinds.left} ${kinds.member} wait` })
+  const { deployId, finished } = await first.upload(project, { 'a.txt': '1' })
+  for (const name of ['left', 'member']) await pidOf(name)
+  const isRecorded = (): boolean => ['svc.db', 'svc.db.redo'].some(name => readFileSync(join(first.home, name)).includes(bootId()))
+  while (!isRecorded()) await sleep(5)
+  const elsewhere = join(directory, 'elsewhere')
+  cpSync(first.home, join(elsewhere, 'server-home'), { recursive: true, filter: path => !path.includes('svc.sock') })
+  await restarted(t, elsewhere)
+  t.strictSame(running(), ['left', 'member'])
+  await first.api('POST', `/api/deployments/${deployId}/cancel`)
+  t.match((await finished).at(-1), { status: 'failed' })
 })
 
 t.test('a kill before the script was recorded: the marker is enough', { skip }, async t => {

@@ -2,9 +2,9 @@ import type { ScriptProcess } from '../../model/deployment.js'
 import type { Reader, Transaction } from '../database.js'
 
 /** Records the process group of a script that has begun. */
-export function insertScriptProcess(tx: Transaction, { deployId, step, pid, startedAt, bootId }: ScriptProcess): void {
-  const sql = 'INSERT OR REPLACE INTO scriptProcesses (deployId, step, pid, startedAt, bootId) VALUES (?, ?, ?, ?, ?)'
-  tx.run(sql, deployId, step, pid, startedAt, bootId)
+export function insertScriptProcess(tx: Transaction, { deployId, step, pid, startedAt, bootId, home }: ScriptProcess): void {
+  const sql = 'INSERT OR REPLACE INTO scriptProcesses (deployId, step, pid, startedAt, bootId, home) VALUES (?, ?, ?, ?, ?, ?)'
+  tx.run(sql, deployId, step, pid, startedAt, bootId, home)
 }
 
 /** Forgets that of a script which is over, or no concern of svc any more. */
