@@ -7,7 +7,6 @@
  * boot. All that has its marker is ended, whatever its group. What a script that had ended by itself left running is thus
  * left alone.
  */
-import { countOf } from '../base/count.js'
 import type { DeploymentRow, DeploymentStep, RanScript, ScriptProcess } from '../model/deployment.js'
 import { bootId, isStillRunning } from '../proc/processes.js'
 import { defaultGraceMs, stopProcesses, type Stopped } from '../proc/stop.js'
@@ -17,7 +16,7 @@ import { reportBackgroundFailure } from './background.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { openOutput } from './output.js'
-import { identityOf, markerOf } from './script-processes.js'
+import { identityOf, linesOfRemains, markerOf, nameOf } from './script-processes.js'
 import { isFinal } from './status.js'
 
 type InterruptedNeeds = DeployNeeds & { files: DeployFiles }
@@ -78,14 +77,11 @@ function complaintOf({ endedCount, left }: Stopped): string {
   return `${script} has ended without the server, which was restarted while it ran: how is not known`
 }
 
-function linesOf({ endedCount, left, isPartial }: Stopped, step: RanScript['step']): string[] {
-  const script = `the ${step === 'preDeploy' ? 'pre-deploy' : 'post-deploy'} script`
+function linesOf(stopped: Stopped, step: RanScript['step']): string[] {
+  const { endedCount } = stopped
   const were = endedCount === 1 ? 'process was' : 'processes were'
-  return [
-    ...(endedCount > 0 ? [`→ ${script} was still running: its ${endedCount} ${were} ended`] : []),
-    ...(left.length > 0 ? [`✗ ${countOf(left.length, 'process', 'processes')} of ${script} could not be ended: ${left.join(', ')}`] : []),
-    ...(isPartial ? [`✗ ${script} may still have processes: the system hides processes of other users from svc`] : [])
-  ]
+  const ended = `→ the ${nameOf(step)} script was still running: its ${endedCount} ${were} ended`
+  return [...(endedCount > 0 ? [ended] : []), ...linesOfRemains(stopped, step)]
 }
 
 /** An output that cannot be written must not keep the others from being told. */

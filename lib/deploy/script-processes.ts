@@ -1,7 +1,9 @@
 import { statSync } from 'node:fs'
+import { countOf } from '../base/count.js'
 import type { RanScript } from '../model/deployment.js'
 import { knownProcess, type Marker } from '../proc/processes.js'
 import { deleteScriptProcess, insertScriptProcess } from '../store/tables/script-processes.js'
+import type { Stopped } from '../proc/stop.js'
 import type { DeployHome } from './files.js'
 import type { DeployNeeds } from './needs.js'
 
@@ -18,6 +20,19 @@ export interface ScriptProcesses {
 /** No client can set such a variable (model/client-env.ts), and no script inherits one (proc/environment.ts). */
 export function markerOf(deployId: string, step: RanScript['step']): Marker {
   return { name: 'SVC_SCRIPT', value: `${deployId}:${step}` }
+}
+
+/** As it is called in sentences. */
+export const nameOf = (step: RanScript['step']): string => (step === 'preDeploy' ? 'pre-deploy' : 'post-deploy')
+
+/** What the output says of a script that was stopped, but may not have ended altogether. */
+export function linesOfRemains({ left, isPartial }: Stopped, step: RanScript['step']): string[] {
+  const script = `the ${nameOf(step)} script`
+  const count = countOf(left.length, 'process', 'processes')
+  return [
+    ...(left.length > 0 ? [`✗ ${count} of ${script} could not be ended: ${left.join(', ')}`] : []),
+    ...(isPartial ? [`✗ ${script} may still have processes: the system hides those of other users from svc`] : [])
+  ]
 }
 
 /** What tells a data directory from a copy of it. */

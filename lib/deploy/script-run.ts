@@ -3,7 +3,7 @@ import type { Rights } from '../proc/identity.js'
 import type { DeploymentStep } from '../model/deployment.js'
 import { StepFailure } from './failure.js'
 import type { Output } from './output.js'
-import type { ScriptProcesses } from './script-processes.js'
+import { linesOfRemains, nameOf, type ScriptProcesses } from './script-processes.js'
 import type { ChosenScript } from './scripts.js'
 
 /** What scripts of one deployment run with. */
@@ -58,17 +58,17 @@ export async function startScript(
   return { sentence: `${titleOf(chosen)} started`, tail: watch(ended as Promise<Ended>, { stage, chosen, step }) }
 }
 
-function run(
+async function run(
   stage: ScriptStage, chosen: ChosenScript, { signal, onStart }: { signal?: AbortSignal; onStart?: () => void }
 ): Promise<Ended> {
-  const { processes } = stage
-  const running = runProcess({
+  const { processes, output } = stage
+  const ended = await runProcess({
     command: scriptCommand(chosen.script),
     cwd: stage.target,
     rights: stage.rights ?? undefined,
     env: stage.env,
     timeoutMs: stage.timeoutMs,
-    onLine: line => stage.output.line(line),
+    onLine: line => output.line(line),
     marker: processes.markerOf(chosen.step),
     signal,
     leaving: stage.leaving,
@@ -77,9 +77,12 @@ function run(
       processes.began(chosen.step, pid)
       onStart?.()
     }
+  }).finally(() => {
+    // Not awaited: the next write of the deployment comes after it.
+    void processes.ended(chosen.step)
   })
-  // Not awaited: the next write of the deployment comes after it.
-  return running.finally(() => void processes.ended(chosen.step))
+  for (const line of ended.remains === undefined ? [] : linesOfRemains(ended.remains, chosen.step)) output.say(line)
+  return ended
 }
 
 async function watch(
@@ -96,7 +99,7 @@ async function watch(
 }
 
 function titleOf(chosen: ChosenScript): string {
-  const name = chosen.step === 'preDeploy' ? 'pre-deploy' : 'post-deploy'
+  const name = nameOf(chosen.step)
   return chosen.async ? `${name} script in the background` : `${name} script`
 }
 

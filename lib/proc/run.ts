@@ -22,7 +22,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { createLineSplitter } from '../base/lines.js'
 import { withRights, type Rights } from './identity.js'
 import { socketBufferBytes, type Marker } from './processes.js'
-import { defaultGraceMs, stopProcesses } from './stop.js'
+import { defaultGraceMs, mayRemain, stopProcesses, type Stopped } from './stop.js'
 
 export type EndReason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'spawn_failed'
 
@@ -33,6 +33,8 @@ export interface Ended {
   signal: string | null
   /** Of `spawn_failed`: what could not be started, and why. */
   error?: string
+  /** Of one that was stopped, where something of it may be left. */
+  remains?: Stopped
 }
 
 export interface RunOptions {
@@ -130,7 +132,7 @@ async function supervise(child: ChildProcess, options: RunOptions): Promise<Ende
     child.once('exit', (exitCode, signal) => resolve({ exitCode, signal }))
   })
   let why: StopReason | 'over' | null = null
-  let stopped: Promise<unknown> | null = null
+  let stopped: Promise<Stopped> | null = null
   const stop = (reason: StopReason): void => {
     if (why !== null) return
     why = reason
@@ -151,9 +153,9 @@ async function supervise(child: ChildProcess, options: RunOptions): Promise<Ende
     const { exitCode, signal } = await exited
     const reason = (why as EndReason | null) ?? (signal === null ? 'exit' : 'signal')
     why ??= 'over'
-    await stopped
+    const remains = await (stopped as Promise<Stopped> | null)
     await output.drain()
-    return { reason, exitCode, signal }
+    return { reason, exitCode, signal, ...(remains !== null && mayRemain(remains) && { remains }) }
   } finally {
     clearTimeout(timer)
     options.signal?.removeEventListener('abort', cancel)

@@ -59,6 +59,11 @@ export async function stopProcesses(options: StopOptions): Promise<Stopped> {
   return { endedCount: seen.size - found.processes.length, left: found.processes.map(({ pid }) => pid), isPartial: found.isPartial }
 }
 
+/** Whether something may be left of what was stopped. */
+export function mayRemain({ left, isPartial }: Stopped): boolean {
+  return left.length > 0 || isPartial
+}
+
 /** Ends one process by SIGKILL, if it still runs. Throws if it does not go: a system call that does not return holds it. */
 export async function killProcess(one: FoundProcess): Promise<void> {
   for (let tries = 0; isStillRunning(one); tries++) {

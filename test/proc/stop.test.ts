@@ -1,7 +1,9 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
+import { setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { findIdentity, maySwitchUser, withRights } from '../../lib/proc/identity.js'
 import { knownProcess, type KnownProcess, type Marker } from '../../lib/proc/processes.js'
 import { killProcess, stopProcesses } from '../../lib/proc/stop.js'
 import { isRunning } from '../support/processes.js'
@@ -84,4 +86,20 @@ t.test('neither this process nor those above it are ever among them', { skip }, 
   shell.stdout.on('data', (text: Buffer) => (said += text.toString()))
   await once(shell, 'close')
   t.equal(said, '{"endedCount":1,"left":[],"isPartial":false}\nlives\n')
+})
+
+t.test('where the system hides environments from root, that is said', { skip: skip || (!maySwitchUser() && 'this is not root') }, async t => {
+  const rights = { identity: await findIdentity('nobody'), umask: null }
+  const marker = { name: 'SVC_SCRIPT', value: 'dep_hidden:preDeploy' }
+  const [program = '', ...words] = withRights(['sleep', '60'], rights, '/')
+  const env = { PATH: process.env['PATH'], [marker.name]: marker.value }
+  const hidden = spawn(program, words, { detached: true, env, stdio: 'ignore' })
+  t.teardown(() => hidden.kill('SIGKILL'))
+  while (!readFileSync(`/proc/${hidden.pid}/cmdline`, 'latin1').startsWith('sleep')) await turn()
+  const module = new URL('../../lib/proc/stop.js', import.meta.url).href
+  const look = `import { stopProcesses } from '${module}'
+    console.log(JSON.stringify(await stopProcesses({ group: null, marker: ${JSON.stringify(marker)}, graceMs: 50 })))`
+  const ask = ['setpriv', '--bounding-set=-all', '--inh-caps=-all', process.execPath, '--input-type=module', '-e', look] as const
+  t.equal(spawnSync(ask[0], ask.slice(1), { encoding: 'utf8' }).stdout, '{"endedCount":0,"left":[],"isPartial":true}\n')
+  t.match(await stopProcesses({ group: null, marker, graceMs: 50 }), { endedCount: 1, isPartial: false })
 })
