@@ -21,6 +21,7 @@ import type { Readable } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import { createLineSplitter } from '../base/lines.js'
 import { withRights, type Rights } from './identity.js'
+import { withoutKept } from './kept-descriptors.js'
 import { socketBufferBytes, type Marker } from './processes.js'
 import { defaultGraceMs, mayRemain, stopProcesses, type Stopped } from './stop.js'
 
@@ -99,14 +100,15 @@ export async function runProcess(options: RunOptions): Promise<Ended> {
 async function start({ command, rights, cwd, env, marker, stderr }: RunOptions): Promise<ChildProcess | string> {
   const [program = '', ...words] = rights === undefined ? command : withRights(command, rights, cwd)
   try {
-    const child = spawn(program, words, {
+    const outputs = ['ignore', 'pipe', stderr === 'ignored' ? 'ignore' : 'pipe'] as const
+    const child = withoutKept(outputs, stdio => spawn(program, words, {
       cwd: rights === undefined ? cwd : '/',
       env: marker === undefined ? env : { ...env, [marker.name]: marker.value },
       detached: !isWindows,
       windowsHide: true,
       windowsVerbatimArguments: isWindows && program === 'cmd',
-      stdio: ['ignore', 'pipe', stderr === 'ignored' ? 'ignore' : 'pipe']
-    })
+      stdio
+    }))
     await new Promise((resolve, reject) => void child.once('spawn', resolve).once('error', reject))
     return child
   } catch (error) {
