@@ -22,6 +22,7 @@ import { recover } from './recovery.js'
 import { prunableArchives, pruneArchives } from './retention.js'
 import { createRestore, type RestoreRequest } from './restore.js'
 import { createRunner } from './run.js'
+import { createScriptProcesses } from './script-processes.js'
 import { refuseClientScripts } from './scripts.js'
 import { findStaleFiles } from './stale-files.js'
 import { readTail, readText, readWindow } from './stored-output.js'
@@ -182,7 +183,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     const cutShort = new StopRequest('stop', 'The server was stopped while the deployment was running')
     if (!wait) for (const run of live.all()) run.stop(cutShort)
     await Promise.all([...dropped, ...live.all().map(run => run.finished)])
-    await leaveTails(live.all().filter(run => run.tail !== null), wait ? tailGraceMs : 0)
+    await leaveTails(needs, live.all().filter(run => run.tail !== null), wait ? tailGraceMs : 0)
     await executors.close()
   }
 
@@ -236,7 +237,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
 }
 
 /** Scripts in the background go on without the server; what they print from here on is nowhere kept. */
-async function leaveTails(runs: LiveRun[], graceMs: number): Promise<void> {
+async function leaveTails(needs: DeployNeeds, runs: LiveRun[], graceMs: number): Promise<void> {
   const left = new Set(runs)
   const giveUp = new AbortController()
   const grace = sleep(graceMs, undefined, { signal: giveUp.signal }).catch(() => {})
@@ -245,5 +246,8 @@ async function leaveTails(runs: LiveRun[], graceMs: number): Promise<void> {
   for (const run of left) {
     run.output.say('→ the server stops; the post-deploy script goes on in the background, what it prints is not kept')
     await run.output.flush().catch(() => {})
+    run.leave()
+    // The next start leaves it alone, too.
+    await createScriptProcesses(needs, run.deployId).ended('postDeploy')
   }
 }

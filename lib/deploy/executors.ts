@@ -1,9 +1,10 @@
 import { writeFile } from 'node:fs/promises'
 import { findIdentity, type Rights } from '../proc/identity.js'
+import { killProcess } from '../proc/stop.js'
 import { ensureTarget, type TargetRules } from '../target/guard.js'
 import type { JournalHelper } from '../target/journal-file.js'
 import { sharedChanges } from './files.js'
-import { createExtractHelpers, endHelper } from './extract-helpers.js'
+import { createExtractHelpers } from './extract-helpers.js'
 import { createExtractThreads, type Executor, type ThreadOptions } from './extract-threads.js'
 
 /** Who carries out what is done to targets: threads with the rights of svc, or processes with those of a user. */
@@ -31,7 +32,7 @@ export function createExecutors(options: ThreadOptions = {}): Executors {
     as,
     async ofJournal(helper) {
       if (helper === null) return threads
-      await endHelper(helper)
+      await killProcess(helper)
       return as({ identity: await findIdentity(helper.user), umask: null })
     },
     makeTarget: (rights, target, rules) => (rights === null ? ensureTarget(target, rules) : helpers.makeTarget(rights, target, rules)),

@@ -8,14 +8,14 @@
  */
 import { closeSync, existsSync, fdatasyncSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { createGate } from '../base/gate.js'
 import { packError } from '../base/packed-error.js'
 import { HelperStuck, runHelper } from '../proc/helper.js'
 import type { Rights } from '../proc/identity.js'
+import { knownProcess } from '../proc/processes.js'
 import { disk, syncDirectory } from '../target/disk.js'
 import type { TargetRules } from '../target/guard.js'
-import { deployIdOf, formatHelper, type JournalHelper } from '../target/journal-file.js'
+import { deployIdOf, formatHelper } from '../target/journal-file.js'
 import { nameManifest, settleManifest, unnamedManifest } from '../target/manifest.js'
 import type { HelperJob } from './extract-helper.js'
 import type { Answer, Executor, Job, Outcome } from './extract-threads.js'
@@ -81,7 +81,7 @@ async function extract(job: Extract<Job, { kind: 'extract' }>, rights: Rights, s
     const journal = open(journalPath, 'ax+')
     const manifest = open(unnamed, 'w')
     const onStart = (pid: number): void => {
-      writeSync(journal, formatHelper({ user: rights.identity.name, pid, startedAt: startOf(pid) ?? '0' }))
+      writeSync(journal, formatHelper({ user: rights.identity.name, pid, startedAt: knownProcess(pid)?.startedAt ?? '0' }))
       fdatasyncSync(journal)
       syncDirectory(disk, dirname(journalPath))
     }
@@ -113,35 +113,4 @@ async function recoverAs(journalPath: string, rights: Rights, signal: AbortSigna
 /** A journal that its process has emptied is over. So is one whose process has written nothing: it has made nothing. */
 function endJournal(fd: number | undefined, path: string): void {
   if (fd !== undefined && !readFileSync(path, 'utf8').includes('\ntarget ')) rmSync(path)
-}
-
-/**
- * Ends the helper process of an earlier svc, if it still runs. Resolves when it is gone; throws if it does not go: a call
- * to a file system that does not return holds it.
- */
-export async function endHelper({ pid, startedAt }: JournalHelper): Promise<void> {
-  for (let tries = 0; startOf(pid) === startedAt; tries++) {
-    if (tries === maxEndTries) throw new Error(`The process ${pid} of an earlier extraction does not end`)
-    try {
-      process.kill(pid, 'SIGKILL')
-    } catch {
-      return
-    }
-    await sleep(endPollMs)
-  }
-}
-
-const endPollMs = 20
-const maxEndTries = 500
-
-/** When a process started, in clock ticks since boot; null: there is none, or it has ended. proc(5) */
-function startOf(pid: number): string | null {
-  try {
-    // `pid (name) state …`; the name may hold anything. The start is field 22.
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return fields[0] === 'Z' || fields[0] === 'X' ? null : (fields[19] ?? null)
-  } catch {
-    return null
-  }
 }

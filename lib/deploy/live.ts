@@ -24,6 +24,10 @@ export interface LiveRun {
   readonly finished: Promise<DeploymentRow>
   /** Its script in the background, if one goes on; resolves when that has ended. */
   tail: Promise<void> | null
+  /** Leaves that script to itself. */
+  leave(): void
+  /** Aborted by that. */
+  readonly leaving: AbortSignal
 }
 
 export interface Live {
@@ -62,6 +66,7 @@ function createRun(
   { deployId, projectId, output }: Pick<LiveRun, 'deployId' | 'projectId' | 'output'>, slices: Slices
 ): LiveRun {
   const stopping = new AbortController()
+  const leaving = new AbortController()
   const waiting = new Set<() => void>()
   let isReleasing = false
   let released = 0
@@ -98,6 +103,8 @@ function createRun(
     tail: null,
     signal: stopping.signal,
     stop: request => stopping.abort(request),
+    leaving: leaving.signal,
+    leave: () => leaving.abort(),
     wake,
     end(row) {
       isOver = true

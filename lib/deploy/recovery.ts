@@ -7,6 +7,7 @@ import { recoverTargets } from './extract.js'
 import type { Executors } from './executors.js'
 import { archiveFilePattern, makeDirectories, snapshotPattern, sharedChanges, temporaryFilePattern, type DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
+import { endInterruptedScripts } from './interrupted-scripts.js'
 import { openOutput } from './output.js'
 import { endOf, eventOf, moveRecord, notifyOf, type Outcome } from './record.js'
 
@@ -18,12 +19,13 @@ const sentences = {
 }
 
 /**
- * What a start finds: targets in the middle of a change are put back, what was queued or running has failed, and files
+ * What a start finds: scripts that still run are ended, targets in the middle of a change are put back, what was queued or running has failed, and files
  * that nobody will ask for go.
  */
 export async function recover(needs: RecoveryNeeds): Promise<void> {
   const startedMs = machineTimeOf(needs.clock)
   await makeDirectories(needs.home)
+  await endInterruptedScripts(needs)
   const onProblem = (deployId: string, error: unknown): void =>
     needs.log(`The target of deployment ${deployId} could not be put back yet`, error)
   const onLost = (deployId: string): void =>

@@ -5,6 +5,7 @@ import type { Project } from '../model/project.js'
 import { findRights, type Rights } from '../proc/identity.js'
 import { latestSuccess, updateDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
+import { reportBackgroundFailure } from './background.js'
 import { acceptClientEnv, linesOfDropped, scriptEnvironment } from './environment.js'
 import { extractArchive, extractionLimits } from './extract.js'
 import type { Executors } from './executors.js'
@@ -14,6 +15,7 @@ import type { LiveRun } from './live.js'
 import type { DeployNeeds } from './needs.js'
 import { runPipeline, type PipelineResult } from './pipeline.js'
 import { endOf, eventOf, moveRecord, moveToEnd, notifyOf, type Outcome } from './record.js'
+import { createScriptProcesses } from './script-processes.js'
 import type { ScriptStage, Tail } from './script-run.js'
 import { chooseScripts, mayClientsSendScripts, permittedScripts, type ChosenScripts, type OfferedScripts } from './scripts.js'
 import { createSteps } from './steps.js'
@@ -139,6 +141,8 @@ export function createRunner(needs: RunnerNeeds): Runner {
       timeoutMs: needs.settings.number('script_timeout') * 1000,
       output: live.output,
       signal: live.signal,
+      leaving: live.leaving,
+      processes: createScriptProcesses(needs, row.id),
       onRan: ({ step, source, script, async }) => row.scripts.push({ step, source, script, async })
     }
   }
@@ -180,19 +184,7 @@ export function createRunner(needs: RunnerNeeds): Runner {
     await tidy(planned)
     const isThere = await store.write(tx => updateDeployment(tx, row.id, { steps: row.steps })).catch(() => true)
     // A script may fail before its deployment has come to its end, which is what the world hears first.
-    if (complaint !== null && isThere) reportTail(await live.finished, complaint)
-  }
-
-  function reportTail(row: DeploymentRow, complaint: string): void {
-    needs.audit({
-      action: 'deploy.post_deploy_failed',
-      actor: { name: 'system', ip: null },
-      projectId: row.projectId,
-      target: row.id,
-      detail: complaint,
-      ok: false
-    })
-    notifyOf(needs, row, { trigger: 'async_post_deploy', event: 'deploy_failure', errorMessage: complaint })
+    if (complaint !== null && isThere) reportBackgroundFailure(needs, await live.finished, complaint)
   }
 
   async function discardUpload(planned: Planned): Promise<void> {

@@ -1,8 +1,9 @@
-import { runProcess, scriptCommand, type Ended, type RunOptions } from '../proc/run.js'
+import { runProcess, scriptCommand, type Ended } from '../proc/run.js'
 import type { Rights } from '../proc/identity.js'
 import type { DeploymentStep } from '../model/deployment.js'
 import { StepFailure } from './failure.js'
 import type { Output } from './output.js'
+import { linesOfRemains, nameOf, type ScriptProcesses } from './script-processes.js'
 import type { ChosenScript } from './scripts.js'
 
 /** What scripts of one deployment run with. */
@@ -13,6 +14,9 @@ export interface ScriptStage {
   timeoutMs: number
   output: Output
   signal: AbortSignal
+  /** Aborted: a script in the background is left to itself. */
+  leaving?: AbortSignal
+  processes: ScriptProcesses
   /** Called once it is certain that a script ran. */
   onRan(script: ChosenScript): void
 }
@@ -28,7 +32,7 @@ export async function runScript(
 ): Promise<string | null> {
   if (chosen === null) return null
   stage.output.say(`→ ${chosen.line}`)
-  const ended = await runProcess({ ...processOf(stage, chosen), signal: stage.signal })
+  const ended = await run(stage, chosen, { signal: stage.signal })
   step.exitCode = ended.exitCode
   const complaint = complaintOf(ended, chosen, stage.timeoutMs)
   if (ended.reason === 'cancelled') throw stage.signal.reason
@@ -47,26 +51,38 @@ export async function startScript(
 ): Promise<{ sentence: string; tail: Tail }> {
   stage.output.say(`→ ${chosen.line}`)
   step.exitCode = null
-  const process = processOf(stage, chosen)
   let ended = Promise.resolve<Ended | null>(null)
-  const started = new Promise<null>(resolve => {
-    ended = runProcess({ ...process, onStart: () => [process.onStart?.(), resolve(null)] })
-  })
+  const started = new Promise<null>(resolve => (ended = run(stage, chosen, { onStart: () => resolve(null) })))
   const early = await Promise.race([started, ended])
   if (early !== null) throw new StepFailure(complaintOf(early, chosen, stage.timeoutMs) ?? early.reason)
   return { sentence: `${titleOf(chosen)} started`, tail: watch(ended as Promise<Ended>, { stage, chosen, step }) }
 }
 
-function processOf(stage: ScriptStage, chosen: ChosenScript): RunOptions {
-  return {
+async function run(
+  stage: ScriptStage, chosen: ChosenScript, { signal, onStart }: { signal?: AbortSignal; onStart?: () => void }
+): Promise<Ended> {
+  const { processes, output } = stage
+  const ended = await runProcess({
     command: scriptCommand(chosen.script),
     cwd: stage.target,
     rights: stage.rights ?? undefined,
     env: stage.env,
     timeoutMs: stage.timeoutMs,
-    onLine: line => stage.output.line(line),
-    onStart: () => stage.onRan(chosen)
-  }
+    onLine: line => output.line(line),
+    marker: processes.markerOf(chosen.step),
+    signal,
+    leaving: stage.leaving,
+    onStart(pid) {
+      stage.onRan(chosen)
+      processes.began(chosen.step, pid)
+      onStart?.()
+    }
+  }).finally(() => {
+    // Not awaited: the next write of the deployment comes after it.
+    void processes.ended(chosen.step)
+  })
+  for (const line of ended.remains === undefined ? [] : linesOfRemains(ended.remains, chosen.step)) output.say(line)
+  return ended
 }
 
 async function watch(
@@ -83,7 +99,7 @@ async function watch(
 }
 
 function titleOf(chosen: ChosenScript): string {
-  const name = chosen.step === 'preDeploy' ? 'pre-deploy' : 'post-deploy'
+  const name = nameOf(chosen.step)
   return chosen.async ? `${name} script in the background` : `${name} script`
 }
 

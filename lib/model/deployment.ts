@@ -30,6 +30,20 @@ export interface RanScript {
   async: boolean
 }
 
+/** The process group of a script that runs, so that it is known again if svc is killed. */
+export interface ScriptProcess {
+  deployId: string
+  step: RanScript['step']
+  /** The number of the group, and of its leader. */
+  pid: number
+  /** When its leader started, in clock ticks since boot. */
+  startedAt: string
+  /** The kernel's own name of that boot. */
+  bootId: string
+  /** What the file system calls the data directory: a copy of it, or one restored from a backup, knows no processes. */
+  home: string
+}
+
 /** A deployment record as it is stored: all but the output, which is a file of its own. Unknown yet: null. */
 export interface DeploymentRow {
   id: string

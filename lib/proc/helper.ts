@@ -10,6 +10,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { unpackError } from '../base/packed-error.js'
+import { withoutKept } from './kept-descriptors.js'
 import type { HelperAnswer, HelperTask } from './helper-process.js'
 import type { Rights } from './identity.js'
 
@@ -98,14 +99,14 @@ async function endsIn(gone: Promise<void>, ms: number): Promise<boolean> {
 
 function start({ module, descriptors = [] }: HelperCall<unknown>): ChildProcess {
   const words = [`--max-old-space-size=${maxHeapMb}`, '--max-semi-space-size=2', fileURLToPath(module)]
-  return spawn(process.execPath, words, {
+  return withoutKept(['ignore', 'ignore', 'inherit', 'ipc', ...descriptors] as const, stdio => spawn(process.execPath, words, {
     cwd: '/',
     env: {},
     // A signal to svc's group, Ctrl-C, must not end a commit in its middle.
     detached: true,
     serialization: 'advanced',
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc', ...descriptors]
-  })
+    stdio
+  }))
 }
 
 /** Rejects when the process is gone. */

@@ -10,10 +10,11 @@
  */
 import { constants } from 'node:os'
 import { missingInRuntime } from '../base/runtime.js'
+import { keepBack } from './kept-descriptors.js'
 import { createPtyInput } from './pty-input.js'
 import { readPty } from './pty-output.js'
 import type { PtyStream } from './pty-output.js'
-import { membersOf } from './session.js'
+import { membersOf } from './processes.js'
 
 export interface PtyOptions {
   /** The program and its arguments. */
@@ -111,6 +112,7 @@ function createPty(spawn: NodePty['spawn'], { command: [program, ...words], cwd,
   const terminal = spawn(program, words, { name, cwd, cols, rows, env: given, encoding: 'utf8' })
   const { fd, _socket: stream } = terminal
   const device = isWindows || fd === undefined || stream === undefined ? undefined : { fd, stream }
+  if (device !== undefined) device.stream.once('close', keepBack(device.fd))
   const output = device === undefined ? plainOutput(terminal) : readPty(device)
   const input = device === undefined ? plainInput(terminal) : createPtyInput(device)
   let isOver = false

@@ -12,15 +12,18 @@
  * pipe for years. What was written before the exit is in the pipe by then; it is read until the pipe is empty, and then the
  * pipe is let go: still read, so that the daemon does not die of SIGPIPE, but thrown away, and holding nothing open.
  *
- * Stopping (timeout, cancel) means the whole group: SIGTERM, and SIGKILL for whoever is left after the grace. The first
- * reason wins. A daemon left behind by a command that ended by itself is left alone.
+ * Stopping (timeout, cancel) means the whole group, and with a marker those that have left it (stop.ts). The first reason
+ * wins. A daemon left behind by a command that ended by itself is left alone.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
-import { readFile, readdir, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
-import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as turn } from 'node:timers/promises'
 import { createLineSplitter } from '../base/lines.js'
 import { withRights, type Rights } from './identity.js'
+import { withoutKept } from './kept-descriptors.js'
+import { socketBufferBytes, type Marker } from './processes.js'
+import { defaultGraceMs, mayRemain, stopProcesses, type Stopped } from './stop.js'
 
 export type EndReason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'spawn_failed'
 
@@ -31,6 +34,8 @@ export interface Ended {
   signal: string | null
   /** Of `spawn_failed`: what could not be started, and why. */
   error?: string
+  /** Of one that was stopped, where something of it may be left. */
+  remains?: Stopped
 }
 
 export interface RunOptions {
@@ -41,8 +46,10 @@ export interface RunOptions {
   rights?: Rights | undefined
   /** The whole environment; nothing is inherited. */
   env: Readonly<Record<string, string | undefined>>
-  /** Called once the child runs: from then on it can only end. */
-  onStart?(): void
+  /** Is added to `env`. Who has left the group is known by it when the command is stopped; absent: the group is stopped alone. */
+  marker?: Marker | undefined
+  /** Called once the child runs: from then on it can only end. Its process is the leader of its group. */
+  onStart?(pid: number): void
   /** Called for each line of stdout and stderr, without its newline; a returned promise pauses the child's output. */
   onLine(line: string): void | Promise<void>
   /** `lines`, the default: its lines come like those of stdout. */
@@ -55,19 +62,18 @@ export interface RunOptions {
   graceMs?: number
   /** Aborted: the group is stopped and the reason is `cancelled`. */
   signal?: AbortSignal | undefined
+  /** Aborted: it is left to itself, without a time limit. What it prints is dropped, and it keeps this process from nothing. */
+  leaving?: AbortSignal | undefined
 }
 
-export const defaultGraceMs = 5_000
 /** The longest a Node timer can wait. */
 const maxTimerMs = 2 ** 31 - 1
-/** How often the remaining members of a stopped group are looked for. */
-const groupPollMs = 20
-/** When it is first looked whether they are zombies; each further look doubles the time since the start. */
-const firstLookMs = 100
 /** After the exit: a pipe that gives nothing in so many turns of the event loop is empty; each turn asks the system. */
 const emptyTurns = 3
-/** After the exit: more than this cannot have been in a pipe (the kernel's largest) and in its stream before it. */
-const maxDrainBytes = 1024 * 1024 + 128 * 1024
+/** Of a pipe, the kernel's largest. */
+const maxPipeBytes = 1024 * 1024
+/** Read already, in the stream before it. */
+const maxStreamBytes = 128 * 1024
 
 const isWindows = process.platform === 'win32'
 
@@ -87,21 +93,22 @@ export async function runProcess(options: RunOptions): Promise<Ended> {
   if (options.signal?.aborted) return { reason: 'cancelled', exitCode: null, signal: null }
   const started = await start(options)
   if (typeof started === 'string') return { reason: 'spawn_failed', exitCode: null, signal: null, error: started }
-  options.onStart?.()
+  options.onStart?.(started.pid as number)
   return supervise(started, options)
 }
 
-async function start({ command, rights, cwd, env, stderr }: RunOptions): Promise<ChildProcess | string> {
+async function start({ command, rights, cwd, env, marker, stderr }: RunOptions): Promise<ChildProcess | string> {
   const [program = '', ...words] = rights === undefined ? command : withRights(command, rights, cwd)
   try {
-    const child = spawn(program, words, {
+    const outputs = ['ignore', 'pipe', stderr === 'ignored' ? 'ignore' : 'pipe'] as const
+    const child = withoutKept(outputs, stdio => spawn(program, words, {
       cwd: rights === undefined ? cwd : '/',
-      env,
+      env: marker === undefined ? env : { ...env, [marker.name]: marker.value },
       detached: !isWindows,
       windowsHide: true,
       windowsVerbatimArguments: isWindows && program === 'cmd',
-      stdio: ['ignore', 'pipe', stderr === 'ignored' ? 'ignore' : 'pipe']
-    })
+      stdio
+    }))
     await new Promise((resolve, reject) => void child.once('spawn', resolve).once('error', reject))
     return child
   } catch (error) {
@@ -127,81 +134,42 @@ async function supervise(child: ChildProcess, options: RunOptions): Promise<Ende
     child.once('exit', (exitCode, signal) => resolve({ exitCode, signal }))
   })
   let why: StopReason | 'over' | null = null
-  let stopped: Promise<void> | null = null
+  let stopped: Promise<Stopped> | null = null
   const stop = (reason: StopReason): void => {
     if (why !== null) return
     why = reason
-    stopped = stopGroup(child.pid as number, options.graceMs ?? defaultGraceMs)
+    stopped = stopProcesses({ group: child.pid as number, marker: options.marker, graceMs: options.graceMs ?? defaultGraceMs })
   }
   const output = readOutput(child, options.onLine, () => stop('consumer failed'))
   const timer = options.timeoutMs ? setTimeout(stop, Math.min(options.timeoutMs, maxTimerMs), 'timeout') : undefined
   const cancel = (): void => stop('cancelled')
+  const leave = (): void => {
+    clearTimeout(timer)
+    child.unref()
+    output.letGo()
+  }
+  options.leaving?.addEventListener('abort', leave)
   options.signal?.addEventListener('abort', cancel)
   if (options.signal?.aborted) cancel()
   try {
     const { exitCode, signal } = await exited
     const reason = (why as EndReason | null) ?? (signal === null ? 'exit' : 'signal')
     why ??= 'over'
-    await stopped
+    const remains = await (stopped as Promise<Stopped> | null)
     await output.drain()
-    return { reason, exitCode, signal }
+    return { reason, exitCode, signal, ...(remains !== null && mayRemain(remains) && { remains }) }
   } finally {
     clearTimeout(timer)
     options.signal?.removeEventListener('abort', cancel)
-  }
-}
-
-/** Resolves when nobody of the group is left, or whoever was left has been sent SIGKILL. */
-async function stopGroup(pid: number, graceMs: number): Promise<void> {
-  if (isWindows) return stopTree(pid)
-  const start = performance.now()
-  let lookAt = start + firstLookMs
-  let lives = signalGroup(pid, 'SIGTERM')
-  while (lives && performance.now() < start + graceMs) {
-    await sleep(groupPollMs)
-    lives = signalGroup(pid, 0)
-    if (!lives || performance.now() < lookAt) continue
-    if (await isOnlyZombies(pid)) break
-    lookAt = performance.now() + (performance.now() - start)
-  }
-  if (lives) signalGroup(pid, 'SIGKILL')
-}
-
-/**
- * Whether all that is left of a group has ended and was only not yet taken note of by its parent: where pid 1 reaps
- * slowly or never (bare containers), signals find such members for ever. Looks through all of /proc; where there is
- * none, the answer is no.
- */
-async function isOnlyZombies(group: number): Promise<boolean> {
-  let zombies = 0
-  for (const pid of (await readdir('/proc').catch(() => [])).filter(name => /^\d+$/.test(name))) {
-    // `pid (name) state parent group …`; the name may hold anything, parentheses too. proc(5)
-    const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '')
-    const [state = '', , processGroup] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    if (Number(processGroup) !== group) continue
-    if (state !== 'Z' && state !== 'X') return false
-    zombies++
-  }
-  return zombies > 0
-}
-
-function stopTree(pid: number): void {
-  const words = ['/pid', String(pid), '/t', '/f']
-  spawn('taskkill', words, { env: {}, stdio: 'ignore', windowsHide: true }).on('error', () => {})
-}
-
-/** Whether anybody of the group was there to be signalled. */
-function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
-  try {
-    return process.kill(-pid, signal)
-  } catch {
-    return false
+    options.leaving?.removeEventListener('abort', leave)
   }
 }
 
 interface Output {
   /** To be called after the exit: resolves when all that was printed before it has been handed out and taken. */
   drain(): Promise<void>
+  /** What comes from now on is dropped, and not waited for. */
+  letGo(): void
 }
 
 function readOutput(child: ChildProcess, onLine: RunOptions['onLine'], onFailure: () => void): Output {
@@ -210,7 +178,8 @@ function readOutput(child: ChildProcess, onLine: RunOptions['onLine'], onFailure
   const closed = Promise.all(readers.map(reader => reader.closed))
 
   async function drain(): Promise<void> {
-    for (const reader of readers) reader.limit(maxDrainBytes)
+    const maxBytes = maxDrainBytes()
+    for (const reader of readers) reader.limit(maxBytes)
     for (let before = -1; before !== sum(readers); ) {
       before = sum(readers)
       // While the consumer has not taken what it got, the pipe is not read: its silence says nothing.
@@ -218,10 +187,16 @@ function readOutput(child: ChildProcess, onLine: RunOptions['onLine'], onFailure
       await Promise.race([closed, turns()])
       await Promise.all(readers.map(reader => reader.taken()))
     }
-    for (const reader of readers) reader.letGo()
+    letGo()
     await Promise.all(readers.map(reader => reader.taken()))
   }
-  return { drain }
+  const letGo = (): void => readers.forEach(reader => reader.letGo())
+  return { drain, letGo }
+}
+
+/** After the exit: more than this cannot have been on the way. Node's pipes are sockets, whose size a machine may raise. */
+function maxDrainBytes(): number {
+  return Math.max(maxPipeBytes, socketBufferBytes()) + maxStreamBytes
 }
 
 async function turns(): Promise<void> {

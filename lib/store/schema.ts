@@ -210,7 +210,7 @@ const migrations: Migration[] = [
   },
   {
     // What is in a target is what was put there last, whether its deployment then succeeded or not.
-    what: 'the order in which deployments changed the target',
+    what: 'the order in which deployments changed the target; the processes of scripts that run',
     sql: `
       ALTER TABLE deployments ADD COLUMN placed INTEGER;
       UPDATE deployments SET placed = numbered.placed FROM (
@@ -218,7 +218,16 @@ const migrations: Migration[] = [
         WHERE EXISTS (SELECT 1 FROM json_each(steps)
           WHERE json_extract(value, '$.name') = 'extract' AND json_extract(value, '$.status') = 'success')
       ) AS numbered WHERE deployments.id = numbered.id;
-      CREATE UNIQUE INDEX deploymentsPlaced ON deployments (projectId, placed) WHERE placed IS NOT NULL;`
+      CREATE UNIQUE INDEX deploymentsPlaced ON deployments (projectId, placed) WHERE placed IS NOT NULL;
+      CREATE TABLE scriptProcesses (
+        deployId TEXT NOT NULL,
+        step TEXT NOT NULL,
+        pid INTEGER NOT NULL,
+        startedAt TEXT NOT NULL,
+        bootId TEXT NOT NULL,
+        home TEXT NOT NULL,
+        PRIMARY KEY (deployId, step)
+      ) WITHOUT ROWID;`
   }
 ]
 

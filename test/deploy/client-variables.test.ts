@@ -75,6 +75,7 @@ mv "${stage.directory}/${step}-$SVC_DEPLOY_ID.part" "${stage.directory}/${step}-
   const changing = (id: string, before: Record<string, string>, now: Record<string, string>): Record<string, string> => ({
     ...before,
     SVC_DEPLOY_ID: id,
+    SVC_SCRIPT: `${id}:${before['SVC_SCRIPT']?.split(':')[1]}`,
     SVC_PREVIOUS_DEPLOY_ID: now['SVC_PREVIOUS_DEPLOY_ID'] as string,
     SVC_CHANGES: now['SVC_CHANGES'] as string
   })

@@ -1,8 +1,11 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { runHelper } from '../../lib/proc/helper.js'
+import { findIdentity, maySwitchUser } from '../../lib/proc/identity.js'
 import { createPtyLoader } from '../../lib/proc/pty.js'
 import type { Pty, PtyOptions } from '../../lib/proc/pty.js'
+import { runProcess, scriptCommand } from '../../lib/proc/run.js'
 import { isRunning } from '../support/processes.js'
 import { until } from '../support/until.js'
 
@@ -140,4 +143,33 @@ t.test('ending hangs up, and kills who does not listen', { skip }, async t => {
   flooding.pty.pause()
   await flooding.pty.end(50)
   t.equal(isRunning(flooding.pty.pid), false, 'also one that is paused')
+})
+
+const noDescriptors = !existsSync('/proc/self/fd') && 'there is no /proc'
+
+t.test('no program that runs beside it has the terminal, so it is hung up when svc is gone', { skip: skip || noDescriptors }, async t => {
+  const terminals = [start(['sh']), start(['sh'])]
+  const lines: string[] = []
+  const script = 'ls -l /proc/self/fd'
+  const ended = await runProcess({ command: scriptCommand(script), cwd: '/', env: { PATH: process.env['PATH'] }, onLine: line => void lines.push(line) })
+  t.equal(ended.exitCode, 0)
+  t.notMatch(lines.join('\n'), /ptmx/)
+  await Promise.all(terminals.map(({ pty }) => pty.end()))
+})
+
+t.test('nor has a process with the rights of another user', { skip: skip || noDescriptors || (!maySwitchUser() && 'this is not root') }, async t => {
+  const { pty } = start(['sh'])
+  const call = {
+    module: new URL('../support/helper-fixture.js', import.meta.url), rights: { identity: await findIdentity('nobody'), umask: null }, job: 'wait'
+  }
+  const stop = new AbortController()
+  let links: string[] = []
+  const onStart = (pid: number): void => {
+    links = readdirSync(`/proc/${pid}/fd`).map(fd => readlinkSync(`/proc/${pid}/fd/${fd}`))
+    stop.abort()
+  }
+  await t.rejects(runHelper({ ...call, signal: stop.signal, onStart }))
+  t.ok(links.length > 3)
+  t.strictSame(links.filter(link => /ptmx/.test(link)), [])
+  await pty.end()
 })

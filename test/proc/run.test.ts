@@ -169,8 +169,9 @@ t.test('a daemon left behind neither holds the run up, nor dies of it', { skip: 
   t.strictSame(ended, { reason: 'exit', exitCode: 0, signal: null })
   t.ok(lines.includes('started'))
   const given = lines.length
-  const size = (await readFile(join(cwd, 'alive'))).length
-  await until(async () => (await readFile(join(cwd, 'alive'))).length >= size + 10)
+  const written = async (): Promise<number> => (await readFile(join(cwd, 'alive')).catch(() => '')).length
+  const size = await written()
+  await until(async () => (await written()) >= size + 10)
   t.equal(lines.length, given, 'it lives on, and its later output is nobody’s')
 })
 

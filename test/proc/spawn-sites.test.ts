@@ -24,7 +24,8 @@ const sites: Record<string, string> = {
   'deploy/sync-program.ts': 'runProcess: sync with PATH alone',
   'proc/helper.ts': 'spawn: a module of svc with the rights of another user, without an environment; tried in test/proc/helper.test.ts',
   'proc/identity.ts': 'execFile: getent and setpriv with PATH alone',
-  'proc/run.ts': 'spawn: what the others ask for; taskkill (Windows) without an environment',
+  'proc/run.ts': 'spawn: what the others ask for',
+  'proc/stop.ts': 'spawn: taskkill (Windows) without an environment',
   'proc/pty.ts': 'node-pty: what terminal/sessions.ts asks for',
   'system/memory.ts': 'runProcess: vm_stat (macOS) with LC_ALL alone',
   'system/pm2.ts': 'runProcess: pm2 jlist, tried below',
@@ -39,7 +40,7 @@ t.test('every place that starts a program is written down', async t => {
     return code.some(line => starts.test(line))
   })
   t.strictSame(found.sort(), Object.keys(sites).sort())
-  t.match(readFileSync(join(top, 'proc/run.ts'), 'utf8'), /spawn\('taskkill', words, \{ env: \{\}/)
+  t.match(readFileSync(join(top, 'proc/stop.ts'), 'utf8'), /spawn\('taskkill', words, \{ env: \{\}/)
   t.match(readFileSync(join(top, 'deploy/sync-program.ts'), 'utf8'), /env: \{ PATH: systemPath \}/)
   t.match(readFileSync(join(top, 'proc/helper.ts'), 'utf8'), /^ {4}env: \{\},$/m)
   t.match(readFileSync(join(top, 'system/memory.ts'), 'utf8'), /env: \{ LC_ALL: 'C' \}/)

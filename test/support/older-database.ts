@@ -8,6 +8,7 @@ export const olderVersion = schemaVersion - 2
 /** Makes a svc.db one of an older schema: what the last two steps brought is taken away. */
 export async function olderDatabase(path: string): Promise<void> {
   await change(path, `
+    DROP TABLE scriptProcesses;
     DROP INDEX deploymentsPlaced;
     ALTER TABLE deployments DROP COLUMN placed;
     ALTER TABLE projects DROP COLUMN allowedEnv;

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import t from 'tap'
-import { membersOf } from '../../lib/proc/session.js'
+import { membersOf } from '../../lib/proc/processes.js'
 
 t.test('a session has its leader and the jobs in groups of their own', { skip: !existsSync('/proc/self/stat') && 'there is no /proc' }, async t => {
   // `set -m` gives each job a process group.
