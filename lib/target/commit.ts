@@ -34,10 +34,12 @@ export interface CommitNeeds {
 export function commit(needs: CommitNeeds): void {
   const { disk, root, journal } = needs
   const lines = listMoves(needs)
-  if (!lines.hasLines) return
+  // Where nothing is to be moved the target has what the archive has, and the journal says that, too.
   journal.ready(lines)
-  move(needs, lines)
-  syncDirectory(disk, root.path)
+  if (lines.hasLines) {
+    move(needs, lines)
+    syncDirectory(disk, root.path)
+  }
   journal.done()
 }
 

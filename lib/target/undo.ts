@@ -23,7 +23,8 @@
  *                               what still lies in staging has not been moved, a file that has not the second time has
  *                               not got it, or has been changed since. So undoing may be cut short as well and be begun
  *                               again.
- *   `done`                      the deployment is complete: staging is removed.
+ *   `done`                      the deployment is complete: staging is removed. The journal stays until the record of the
+ *                               deployment says so, because it is what a start knows it by.
  *
  * After a kill -9 the kernel has every call that was made, in order, so the above is exact. After a power cut it has
  * what reached the disk. The journal is synced before the first rename, and the target's directory is synced after the
@@ -153,7 +154,8 @@ export type Recovery =
   | 'untouched'   // nothing had been moved
   | 'put back'    // what had been moved was put back
   | 'complete'    // everything was in place
-  | 'lost'        // the target is gone, or its staging directory is gone or not ours, so nothing can be put back
+  | 'absent'      // the target is not there: it was removed, or its disk is missing, so nothing can be put back now
+  | 'lost'        // the staging directory is gone or not ours, or the target is a file, so nothing can be put back
 
 /** What the extraction itself still holds when it puts the target back: no name can lead it elsewhere. */
 export interface StillHeld {
@@ -163,7 +165,8 @@ export interface StillHeld {
 }
 
 /**
- * Ends the extraction of a journal: the target becomes what it was, or stays complete. Removes the journal. Without
+ * Ends the extraction of a journal: the target becomes what it was, or stays complete. Removes the journal, unless there
+ * is still something to be done: to record that it is `complete`, or to put back a target that is `absent`. Without
  * `held`, target and staging directory are looked for, and the latter must be the one that the extraction made.
  */
 export function recover(disk: Disk, file: JournalFile, held?: StillHeld): Recovery {
@@ -174,17 +177,19 @@ export function recover(disk: Disk, file: JournalFile, held?: StillHeld): Recove
     else if (held.staging === null) recovery = recoverFound(disk, held.root, found)
     else recovery = recoverIn(disk, held, found)
   }
-  file.remove()
+  if (recovery !== 'complete' && recovery !== 'absent') file.remove()
   return recovery
 }
 
 function recoverLater(disk: Disk, found: Found): Recovery {
-  if (disk.lstatSync(found.target, { throwIfNoEntry: false }) === undefined) return 'lost'
+  if (disk.lstatSync(found.target, { throwIfNoEntry: false }) === undefined) {
+    return found.state === 'done' ? 'complete' : 'absent'
+  }
   let root: HeldDirectory
   try {
     root = holdTarget(disk, found.target)
   } catch (error) {
-    if (error instanceof Refusal && error.code === 'target_is_a_file') return 'lost'
+    if (error instanceof Refusal && error.code === 'target_is_a_file') return found.state === 'done' ? 'complete' : 'lost'
     throw error
   }
   try {
@@ -313,6 +318,11 @@ function removeNew(disk: Disk, place: string, { kind }: JournalLine): void {
 export function listJournals(deployments: string): Array<{ deployId: string; path: string }> {
   const names = readdirSync(deployments).filter(name => name.endsWith('.undo'))
   return names.map(name => ({ deployId: deployIdOf(name), path: join(deployments, name) }))
+}
+
+/** Whether a journal says that everything is in place. */
+export function isComplete(path: string): boolean {
+  return readJournal(journalAt(disk, path))?.state === 'done'
 }
 
 /** What a journal says of whom it concerns; null when it is gone: another deployment may just have ended. */

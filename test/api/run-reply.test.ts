@@ -11,7 +11,7 @@ t.test('lines as they come, then how it ended', async t => {
     }
   }
   const row = { id: 'dep_a', status: 'failed', duration: '1.00s' } as DeploymentRow
-  const reply = runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, { follow }, 'https://deploy.example.org/deployments/dep_a')
+  const reply = runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, { follow, unrecorded: () => null }, 'https://deploy.example.org/deployments/dep_a')
   if (reply.kind !== 'stream') throw new Error('it must be a stream')
   t.same(reply.headers['x-svc-deploy-url'], 'https://deploy.example.org/deployments/dep_a')
   const written: string[] = []

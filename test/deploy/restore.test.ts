@@ -14,7 +14,7 @@ t.test('restore', async t => {
   writeFileSync(join(project.deployPath, 'extra'), 'stays')
 
   await t.test('extracts over the target, without scripts and without a record', async t => {
-    await deployer.restore({ projectId: project.id, archivePath })
+    await deployer.restore({ projectId: project.id, archivePath, deployId: null })
     t.strictSame(readdirSync(project.deployPath).sort(), ['extra', 'index.html'])
     t.strictSame((await stage.client.get('/api/logs')).body, [])
     t.strictSame(readdirSync(stage.home.deployments), [])
@@ -25,15 +25,15 @@ t.test('restore', async t => {
     const upload = stage.as(project.token).upload([['projectId', project.id], ['file', { filename: 'a.zip', bytes }]])
     const isRunning = async () => (await stage.client.get('/api/logs')).body[0]?.status === 'running'
     while (!(await isRunning())) await new Promise(resolve => setTimeout(resolve, 5))
-    await deployer.restore({ projectId: project.id, archivePath })
+    await deployer.restore({ projectId: project.id, archivePath, deployId: null })
     t.equal(readFileSync(join(project.deployPath, 'index.html'), 'utf8'), 'restored')
     t.ok(readdirSync(project.deployPath).includes('ran'))
     await upload
   })
 
   await t.test('refuses an unknown project, and everything while the server stops', async t => {
-    await t.rejects(deployer.restore({ projectId: 'proj_x', archivePath }), { code: 'not_found' })
+    await t.rejects(deployer.restore({ projectId: 'proj_x', archivePath, deployId: null }), { code: 'not_found' })
     await deployer.stop({ wait: true })
-    await t.rejects(deployer.restore({ projectId: project.id, archivePath }), { code: 'shutting_down' })
+    await t.rejects(deployer.restore({ projectId: project.id, archivePath, deployId: null }), { code: 'shutting_down' })
   })
 })

@@ -194,7 +194,7 @@ t.test('an output that is being written is cut at the moment, and the deployment
   const again = await startServeProcess(t, cwd, [], { SVC_HOME: home })
   const [deployment] = await again.deployments(project.id)
   t.match(deployment, { id: upload.deployId, status: 'failed', errorMessage: /restarted while the deployment was running/ })
-  t.match(deployment?.output, /line \d+\n✗ The server was restarted while the deployment was running/)
+  t.match(deployment?.output, /line \d+\n✗ The server was restarted before the end of the deployment was recorded/)
 })
 
 t.test('a disk that fills up leaves nothing behind, and says so', async t => {
