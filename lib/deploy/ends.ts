@@ -6,7 +6,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../base/refusal.js'
 import type { DeploymentRow } from '../model/deployment.js'
-import { removeJournal } from './extract.js'
+import { findProject } from '../store/tables/projects.js'
+import { endJournal } from './extract.js'
 import type { DeployNeeds } from './needs.js'
 import type { Output } from './output.js'
 import { moveRecord, type Outcome } from './record.js'
@@ -50,8 +51,9 @@ export function createEnds({ store, home, log, endRetriesMs = defaultRetriesMs }
 
   async function write(end: DeploymentRow, { status, cause }: Outcome): Promise<DeploymentRow> {
     const row = (await moveRecord({ store }, end.id, { to: status, cause, patch: end })) ?? end
-    // A start would find out what the record says already.
-    if (row.placed !== null) await removeJournal(home, row.id).catch(() => {})
+    const target = findProject(store, row.projectId)?.deployPath
+    // If it stays, a start finds out what the record says already.
+    if (row.placed !== null && target !== undefined) await endJournal(home, { deployId: row.id, target }).catch(() => {})
     return row
   }
 

@@ -5,13 +5,14 @@
  * ends without an answer it has another one put the target back.
  */
 import { existsSync } from 'node:fs'
-import { realpath, rm } from 'node:fs/promises'
+import { lstat, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ArchiveLimits } from '../archive/read.js'
 import { unpackError } from '../base/packed-error.js'
 import { Refusal } from '../base/refusal.js'
 import type { Rights } from '../proc/identity.js'
 import { summarizeManifest } from '../target/manifest.js'
+import { stagingName } from '../target/staging.js'
 import { describeJournal, listJournals, type Recovery } from '../target/undo.js'
 import type { Executors } from './executors.js'
 import type { Executor } from './extract-threads.js'
@@ -53,7 +54,7 @@ export function extractionLimits(settings: { number(key: 'max_extracted_size'): 
 
 /**
  * Extracts an archive into a target. When it resolves, everything is in place, and the journal says so until the caller
- * has recorded it and calls `removeJournal`; when it rejects, the target is what it was. Refuses what archive/read.ts, names.ts, links.ts, entry-data.ts and target/plan.ts refuse, and
+ * has recorded it and calls `endJournal`; when it rejects, the target is what it was. Refuses what archive/read.ts, names.ts, links.ts, entry-data.ts and target/plan.ts refuse, and
  * (`unavailable`) no_space, not_permitted; an abort rejects with the signal's reason.
  */
 export async function extractArchive(executors: Executors, options: ExtractOptions): Promise<Extracted> {
@@ -117,8 +118,19 @@ async function finishEarlier(
   }
 }
 
-/** Removes the journal of an extraction that is complete, and recorded as such. */
-export async function removeJournal({ deployments }: ExtractionHome, deployId: string): Promise<void> {
+/**
+ * Removes the journal of an extraction that is complete, and recorded as such. It stays if the staging directory is still
+ * there, since the next start, or deployment, then removes that by it.
+ */
+export async function endJournal(home: ExtractionHome, { deployId, target }: { deployId: string; target: string }): Promise<void> {
+  const staging = join(target, stagingName(deployId))
+  const isLeft = await lstat(staging).then(() => true, (error: NodeJS.ErrnoException) => !isGone.has(error.code ?? ''))
+  if (!isLeft) await removeJournal(home, deployId)
+}
+
+const isGone = new Set(['ENOENT', 'ENOTDIR'])
+
+async function removeJournal({ deployments }: ExtractionHome, deployId: string): Promise<void> {
   await rm(join(deployments, `${deployId}.undo`), { force: true })
 }
 

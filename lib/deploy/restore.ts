@@ -4,7 +4,7 @@ import type { Transaction } from '../store/database.js'
 import { findDeployment, placeDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import type { Waiting } from './admission.js'
-import { extractArchive, extractionLimits, removeJournal } from './extract.js'
+import { endJournal, extractArchive, extractionLimits } from './extract.js'
 import type { Ends } from './ends.js'
 import type { Executors } from './executors.js'
 import type { Extracted } from './extraction.js'
@@ -44,7 +44,7 @@ export function createRestore(
       const onEarlierComplete = (earlier: string): Promise<void> => recordComplete(needs, earlier)
       const extracted = await extractArchive(executors, { archivePath, target, rights, deployId: id, home, limits, signal: given, onEarlierComplete })
       if (deployId !== null) await store.write(tx => placeAgain(tx, { deployId, projectId }))
-      await removeJournal(home, id)
+      await endJournal(home, { deployId: id, target })
       return extracted
     } finally {
       await files.remove(id)

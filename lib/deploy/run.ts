@@ -6,7 +6,7 @@ import { findRights, type Rights } from '../proc/identity.js'
 import { liveDeployment, updateDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import { acceptClientEnv, linesOfDropped, scriptEnvironment } from './environment.js'
-import { extractArchive, extractionLimits, removeJournal } from './extract.js'
+import { endJournal, extractArchive, extractionLimits } from './extract.js'
 import type { Ends } from './ends.js'
 import type { Executors } from './executors.js'
 import { sentenceOf, StepFailure, StopRequest } from './failure.js'
@@ -108,7 +108,7 @@ export function createRunner(needs: RunnerNeeds): Runner {
     const { output } = live
     const limits = extractionLimits(needs.settings)
     const target = project.deployPath
-    const steps = createSteps({ clock, output, signal: live.signal, done: row.steps, save: saveSteps(planned) })
+    const steps = createSteps({ clock, output, signal: live.signal, done: row.steps, save: saveSteps(planned, target) })
     row.steps = steps.all()
     return {
       steps,
@@ -156,12 +156,12 @@ export function createRunner(needs: RunnerNeeds): Runner {
    * A step that begins is visible at once, and with it how the one before it ended. When the files are in place the
    * deployment goes on, also if that cannot be recorded: its end says it again.
    */
-  function saveSteps({ row }: Planned) {
+  function saveSteps({ row }: Planned, target: string) {
     return async (steps: DeploymentStep[]): Promise<void> => {
       try {
         const patch = { steps, scripts: row.scripts, fileCount: row.fileCount }
         const saved = await store.write(tx => recordProgress(tx, row.id, patch))
-        if (saved !== undefined && saved.placed !== null) await removeJournal(needs.home, row.id)
+        if (saved !== undefined && saved.placed !== null) await endJournal(needs.home, { deployId: row.id, target })
       } catch (error) {
         if (!isExtracted(steps)) throw error
         log(`What deployment ${row.id} has done could not be recorded yet`, error)

@@ -113,10 +113,10 @@ async function pagesOf({ client, server }: Stage): Promise<Record<string, Record
   return pages
 }
 
-/** Of archives only the newest is carried, and directories are made anew: there are no other differences. */
+/** Of archives only that of what is live is carried, what changed a target is of one machine, and directories are made anew. */
 function withoutArchives(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value, (key, field) => {
-    if (key === 'hasArtifact') return undefined
+    if (key === 'hasArtifact' || key === 'placed') return undefined
     return field?.isDir === true ? { ...field, mtime: null } : field
   }))
 }

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createExecutors } from '../../lib/deploy/executors.js'
-import { extractArchive, recoverTargets } from '../../lib/deploy/extract.js'
+import { endJournal, extractArchive, recoverTargets } from '../../lib/deploy/extract.js'
 import { findIdentity, maySwitchUser, type Rights } from '../../lib/proc/identity.js'
 import { disk } from '../../lib/target/disk.js'
 import { formatHelper, journalAt } from '../../lib/target/journal-file.js'
@@ -35,9 +35,12 @@ t.test('extraction with the rights of a project user', options, async t => {
     const deployments = join(directory, 'home/deployments')
     const put = async (files: Record<string, string>) => writeFileSync(archivePath, await zipOf(files), { mode: 0o600 })
     await put(files)
-    const extract = (deployId: string, signal = new AbortController().signal) => extractArchive(executors, {
-      archivePath, target, rights, deployId, home: { deployments }, limits: { maxEntries: 1000, maxExtractedBytes: 1e9 }, signal
-    })
+    const extract = async (deployId: string, signal = new AbortController().signal) => {
+      const limits = { maxEntries: 1000, maxExtractedBytes: 1e9 }
+      const extracted = await extractArchive(executors, { archivePath, target, rights, deployId, home: { deployments }, limits, signal })
+      await endJournal({ deployments }, { deployId, target })
+      return extracted
+    }
     return { directory, target, deployments, put, extract }
   }
 

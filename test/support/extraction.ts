@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Refusal } from '../../lib/base/refusal.js'
-import { extractArchive, removeJournal } from '../../lib/deploy/extract.js'
+import { endJournal, extractArchive } from '../../lib/deploy/extract.js'
 import { filesAt, type ExtractionPaths } from '../../lib/deploy/extraction-files.js'
 import { runExtraction, type Extracted } from '../../lib/deploy/extraction.js'
 import { createExecutors, type Executors } from '../../lib/deploy/executors.js'
@@ -38,7 +38,7 @@ export function extractionStage(directory: string, deployId = 'dep_test'): Extra
   mkdirSync(target, { recursive: true })
   mkdirSync(deployments, { recursive: true })
   const recorded = async (extracted: Extracted): Promise<ExtractedPaths> => {
-    await removeJournal({ deployments }, deployId)
+    await endJournal({ deployments }, { deployId, target })
     return withPaths(extracted)
   }
   return {
