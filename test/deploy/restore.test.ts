@@ -31,6 +31,17 @@ t.test('restore', async t => {
     await upload
   })
 
+  await t.test('of a deployment that has a record: that is live', async t => {
+    const [deployed] = (await stage.client.get('/api/logs')).body
+    const other = await stage.createProject('other')
+    await deployer.restore({ projectId: other.id, archivePath, deployId: deployed.id })
+    await deployer.restore({ projectId: other.id, archivePath, deployId: 'dep_none' })
+    t.equal((await stage.client.get(`/api/logs/${deployed.id}`)).body.placed, 1, 'not in a project that is not its own')
+    await deployer.restore({ projectId: project.id, archivePath, deployId: deployed.id })
+    t.equal((await stage.client.get(`/api/logs/${deployed.id}`)).body.placed, 2)
+    t.strictSame(readdirSync(stage.home.deployments).filter(name => name.endsWith('.undo')), [])
+  })
+
   await t.test('refuses an unknown project, and everything while the server stops', async t => {
     await t.rejects(deployer.restore({ projectId: 'proj_x', archivePath, deployId: null }), { code: 'not_found' })
     await deployer.stop({ wait: true })

@@ -54,3 +54,26 @@ t.test('the disk of the target fills: the deployment fails, the target is as it 
   t.strictSame(await readdir(project.deployPath), ['a.txt'])
   t.equal(await readFile(join(project.deployPath, 'a.txt'), 'utf8'), 'old')
 })
+
+t.test('the disk fills when the files are in place: the deployment comes to the end that it has', async t => {
+  const disk = smallDisk(t, 8 * megabyte)
+  if (disk === null) return
+  const stage = await deployStage(t, join(disk, 'server'))
+  const filling = join(disk, 'filling')
+  const project = await stage.addProject({
+    deployPath: t.testdir({}),
+    // What is printed, and the record with the script in it, are more than what is left in the last pages of files.
+    postDeployScript: `head -c 100M /dev/zero > '${filling}'; seq 1 5000; touch "$SVC_DEPLOY_PATH/ran" # ${'x'.repeat(20_000)}`
+  })
+  const row = await stage.deploy(project, { 'a.txt': '1' })
+  t.match(row, { status: 'success', fileCount: 1 })
+  t.strictSame((await readdir(project.deployPath)).sort(), ['a.txt', 'ran'], 'the script went on to its end')
+  t.equal(stage.deployer.current(stage.row(row.id)).status, 'success')
+  t.type(stage.deployer.unrecorded(row.id), 'string')
+
+  await rm(filling)
+  await stage.change(project, { postDeployScript: '' })
+  const next = await stage.deploy(project, { 'a.txt': '2' })
+  t.match([stage.row(row.id), next], [{ status: 'success', placed: 1 }, { status: 'success', placed: 2 }])
+  t.match(await stage.output(row.id), /→ missing here: \d+ lines .* that could not be written \(ENOSPC.*\n→ post-deploy script ended with exit code 0.*\n.*\n✓ success/)
+})
