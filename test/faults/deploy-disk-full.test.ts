@@ -1,7 +1,10 @@
 import t from 'tap'
+import { existsSync } from 'node:fs'
+import { setImmediate as turn } from 'node:timers/promises'
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import { writeSetting } from '../../lib/store/tables/settings.js'
 import { deployStage, never } from '../support/deploy-stage.js'
 import { smallDisk } from '../support/small-disk.js'
 
@@ -62,12 +65,20 @@ t.test('the disk fills when the files are in place: the deployment comes to the 
   const filling = join(disk, 'filling')
   const project = await stage.addProject({
     deployPath: t.testdir({}),
-    // What is printed, and the record with the script in it, are more than what is left in the last pages of files.
-    postDeployScript: `head -c 100M /dev/zero > '${filling}'; seq 1 5000; touch "$SVC_DEPLOY_PATH/ran" # ${'x'.repeat(20_000)}`
+    postDeployScript: `head -c 100M /dev/zero > '${filling}'; seq 1 5000; touch filled; while [ ! -e go ]; do sleep 0.02; done; touch ran`
   })
-  const row = await stage.deploy(project, { 'a.txt': '1' })
+  const run = await stage.push(project, { 'a.txt': '1' })
+  while (!existsSync(join(project.deployPath, 'filled'))) await turn()
+  // The room that the redo log has reserved, down to what no record needs.
+  for (const length of [64 * 1024, 4 * 1024, 64]) {
+    await stage.store.write(tx => writeSetting(tx, 'ballast', 'b'.repeat(length))).then(function more(): Promise<unknown> {
+      return stage.store.write(tx => writeSetting(tx, 'ballast', 'b'.repeat(length))).then(more)
+    }).catch(() => {})
+  }
+  await writeFile(join(project.deployPath, 'go'), '')
+  const row = await run.finished
   t.match(row, { status: 'success', fileCount: 1 })
-  t.strictSame((await readdir(project.deployPath)).sort(), ['a.txt', 'ran'], 'the script went on to its end')
+  t.strictSame((await readdir(project.deployPath)).sort(), ['a.txt', 'filled', 'go', 'ran'], 'the script went on to its end')
   t.equal(stage.deployer.current(stage.row(row.id)).status, 'success')
   t.type(stage.deployer.unrecorded(row.id), 'string')
 
