@@ -27,3 +27,19 @@ t.test('lines as they come, then how it ended', async t => {
     ].join('\n')
   )
 })
+
+t.test('an end that is not recorded yet is told, and how it ended all the same', async t => {
+  async function* follow(): AsyncIterable<StoredBlock> {}
+  const row = { id: 'dep_a', status: 'success', duration: '1.00s' } as DeploymentRow
+  const deployer = { follow, unrecorded: (id: string) => `the end of ${id} is not recorded yet` }
+  const reply = runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, deployer, null)
+  if (reply.kind !== 'stream') throw new Error('it must be a stream')
+  const written: string[] = []
+  const { signal } = new AbortController()
+  await reply.run({ signal, write: async chunk => void written.push(String(chunk)) })
+  t.strictSame(written.join('').split('\n'), [
+    '{"event":"log","data":"→ the end of dep_a is not recorded yet"}',
+    '{"event":"status","status":"success","duration":"1.00s","deployId":"dep_a"}',
+    ''
+  ])
+})

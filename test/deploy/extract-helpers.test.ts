@@ -126,6 +126,26 @@ t.test('extraction with the rights of a project user', options, async t => {
     t.notOk(existsSync(journal))
   })
 
+  t.test('a start keeps what says that everything is in place until that is recorded', async t => {
+    const { target, deployments } = await stage(openDirectory(t), {})
+    const journal = join(deployments, 'dep_1.undo')
+    const staging = join(target, '.svc-staging-dep_1')
+    for (const path of [staging, join(staging, 'mark')]) {
+      mkdirSync(path, 0o700)
+      chownSync(path, nobody, nobody)
+    }
+    const text = `${formatHelper({ user: 'nobody', pid: 2 ** 22, startedAt: '1' })}target ${target}\nstaging mark\nready 0 0\ndone\n`
+    writeFileSync(journal, text, { mode: 0o600 })
+    const full = async (): Promise<void> => { throw new Error('the disk is full') }
+    await recoverTargets(executors, { home: { deployments }, onComplete: full })
+    t.notOk(existsSync(staging))
+    t.equal(readFileSync(journal, 'utf8'), text)
+    const complete: string[] = []
+    await recoverTargets(executors, { home: { deployments }, onComplete: async id => complete.push(id) })
+    t.strictSame(complete, ['dep_1'])
+    t.notOk(existsSync(journal))
+  })
+
   t.test('a staging directory of another user is not taken for its own', async t => {
     const { directory, target, deployments } = await stage(openDirectory(t), {})
     const staging = join(target, '.svc-staging-dep_1')
