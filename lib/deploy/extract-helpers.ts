@@ -6,7 +6,7 @@
  * The journal names the process. If svc is killed, the process may outlive it; the next start ends it before it
  * recovers what the journal says.
  */
-import { closeSync, existsSync, fdatasyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, fdatasyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createGate } from '../base/gate.js'
@@ -16,7 +16,6 @@ import type { Rights } from '../proc/identity.js'
 import { disk, syncDirectory } from '../target/disk.js'
 import type { TargetRules } from '../target/guard.js'
 import { deployIdOf, formatHelper, type JournalHelper } from '../target/journal-file.js'
-import { isComplete } from '../target/undo.js'
 import type { HelperJob } from './extract-helper.js'
 import type { Answer, Executor, Job, Outcome } from './extract-threads.js'
 
@@ -90,9 +89,7 @@ async function extract(job: Extract<Job, { kind: 'extract' }>, rights: Rights, s
     renameSync(beside, manifestPath)
     return answer
   } catch (error) {
-    // A process that was ended when everything was in place has written all of it.
-    if (existsSync(journalPath) && isComplete(journalPath)) renameSync(beside, manifestPath)
-    else rmSync(beside, { force: true })
+    rmSync(beside, { force: true })
     throw error
   } finally {
     endJournal(opened[1], journalPath)

@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs'
-import { rename } from 'node:fs/promises'
 import type { DeploymentRow, DeploymentStep } from '../model/deployment.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { summarizeManifest } from '../target/manifest.js'
@@ -23,18 +21,11 @@ export async function placedPatch(
   const steps = row.steps.map((step): DeploymentStep => {
     return step.name === 'extract' ? { ...step, status: 'success', endedAt: step.endedAt ?? endedAt } : step
   })
-  const fileCount = row.fileCount ?? (await countFiles(files.manifest(row.id)).catch((error: unknown) => {
+  const fileCount = row.fileCount ?? (await summarizeManifest(files.manifest(row.id)).then(manifest => manifest.fileCount, (error: unknown) => {
     log(`The list of files of deployment ${row.id} could not be read`, error)
     return null
   }))
   return { steps, fileCount }
-}
-
-/** A helper process that was cut short has left the list beside its name. */
-async function countFiles(manifest: string): Promise<number> {
-  const beside = `${manifest}.tmp`
-  if (!existsSync(manifest) && existsSync(beside)) await rename(beside, manifest)
-  return (await summarizeManifest(manifest)).fileCount
 }
 
 /**

@@ -320,11 +320,6 @@ export function listJournals(deployments: string): Array<{ deployId: string; pat
   return names.map(name => ({ deployId: deployIdOf(name), path: join(deployments, name) }))
 }
 
-/** Whether a journal says that everything is in place. */
-export function isComplete(path: string): boolean {
-  return readJournal(journalAt(disk, path))?.state === 'done'
-}
-
 /** What a journal says of whom it concerns; null when it is gone: another deployment may just have ended. */
 export function describeJournal(path: string): { target: string | null; helper: JournalHelper | null } | null {
   try {
