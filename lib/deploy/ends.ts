@@ -63,8 +63,8 @@ export function createEnds({ store, home, log, endRetriesMs = defaultRetriesMs }
         return await write(end, outcome)
       } catch (error) {
         log(`The end of deployment ${end.id} (${outcome.status}) could not be recorded`, error)
-        if (!(error instanceof Refusal)) return end
-        if (waitMs === null) kept.set(end.id, { end, outcome, reason: error.message })
+        if (!isPassing(error)) return end
+        if (waitMs === null) kept.set(end.id, { end, outcome, reason: (error as Refusal).message })
         else await sleep(waitMs)
       }
     }
@@ -86,7 +86,7 @@ export function createEnds({ store, home, log, endRetriesMs = defaultRetriesMs }
     }
     for (const [id, { end, outcome }] of kept) {
       await write(end, outcome).catch(error => {
-        if (error instanceof Refusal) throw error
+        if (isPassing(error)) throw error
         log(`The end of deployment ${id} (${outcome.status}) could not be recorded`, error)
       })
       kept.delete(id)
@@ -112,4 +112,9 @@ export function createEnds({ store, home, log, endRetriesMs = defaultRetriesMs }
       retryLater()
     }
   }
+}
+
+/** The store refuses every write for now; anything else would be met each time, and hold up what comes after it. */
+function isPassing(error: unknown): boolean {
+  return error instanceof Refusal && error.kind === 'unavailable'
 }
