@@ -110,7 +110,6 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
 
   /** Archive, output and record under the new id; when one of them cannot be, none is. */
   async function admit(archivePath: string, id: string, draft: Draft): Promise<Run> {
-    let planned: Planned
     try {
       await intake.keep(archivePath, id)
       draft = { ...draft, archive: { ...draft.archive, endedAt: now() } }
@@ -125,7 +124,7 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
       })
       for (const line of firstLines(id, draft)) output.say(line)
       await output.flush()
-      planned = await store.write(tx => {
+      const planned = await store.write(tx => {
         needs.refuseWhenStopping()
         if (findProject(tx, draft.project.id) === undefined) throw notFound('Project', draft.project.id)
         const row = rowOf(id, draft, now())
@@ -134,24 +133,14 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
         const run = live.begin({ deployId: id, projectId: row.projectId, output })
         return { row, live: run, offered, env, discardUpload }
       })
+      // A rollback's archive is another name of one that has been counted.
+      if (draft.rollbackOf === null) quota.changed(draft.project.id, draft.archive.bytes ?? 0)
+      audit(planned.row, draft.actor)
+      return enqueue(planned)
     } catch (error) {
       live.forget(id)
       await files.remove(id)
       throw error
-    }
-    const run = enqueue(planned)
-    tellOthers(planned.row, draft)
-    return run
-  }
-
-  /** The deployment goes its way: nothing that fails here may look as if it did not. */
-  function tellOthers(row: DeploymentRow, { actor, archive, rollbackOf }: Draft): void {
-    try {
-      // A rollback's archive is another name of one that has been counted.
-      if (rollbackOf === null) quota.changed(row.projectId, archive.bytes ?? 0)
-      audit(row, actor)
-    } catch (error) {
-      needs.log(`Deployment ${row.id} began, but not all were told`, error)
     }
   }
 

@@ -80,13 +80,3 @@ t.test('whoever deletes a project inside a transaction sees what is running', as
   const seen = await pushing.then(() => stage.store.write(() => stage.deployer.hasRunning(project.id)))
   t.equal(seen, true)
 })
-
-t.test('a deployment that has begun is answered with its id, whatever fails beside it', async t => {
-  const stage = await deployStage(t)
-  const project = await stage.addProject()
-  stage.audits.push = () => { throw new Error('no audit') }
-  const run = await stage.push(project, { 'a.txt': '1' })
-  t.match(await run.finished, { id: run.deployId, status: 'success', placed: 1 })
-  t.ok(existsSync(createFiles(stage.home).archive(run.deployId)))
-  t.match(stage.faults, [[/not all were told/]])
-})
