@@ -437,3 +437,28 @@ t.test('verify: what the database holds, and a sentence for each thing that was 
     { check: 'deployPath', level: 'warning', id, next: /first deployment/ }
   ])
 })
+
+t.test('a package has what is live, also if its deployment has failed, and what is restored is live there', async t => {
+  const stage = await startServer(t, { clock })
+  const shop = await stage.createProject('shop')
+  const push = async (text: string, postDeploy: string): Promise<string> => {
+    const file = { filename: 'a.zip', bytes: await zipOf({ 'index.html': text }) }
+    const reply = await stage.as(shop.token).upload([['projectId', shop.id], ['postDeploy', postDeploy], ['file', file]])
+    return reply.headers['x-svc-deploy-id'] as string
+  }
+  const good = await push('good', 'true')
+  const live = await push('live', 'exit 1')
+  const bytes = await exported(stage)
+
+  const target = await startServer(t, { clock })
+  await imported(target, bytes, '?accessSettings=1')
+  const rows = (await target.client.get('/api/logs')).body as Array<{ id: string; hasArtifact: boolean; placed: number | null }>
+  t.strictSame(rows.map(({ id, hasArtifact, placed }) => [id, hasArtifact, placed]), [[live, true, 1], [good, false, null]])
+  t.equal(readFileSync(join(shop.deployPath, 'index.html'), 'utf8'), 'live')
+
+  rmSync(join(stage.home.deployments, `${live}.zip`))
+  const other = await startServer(t, { clock })
+  await imported(other, await exported(stage), '?accessSettings=1')
+  t.strictSame((await other.client.get('/api/logs')).body.map(({ hasArtifact }: { hasArtifact: boolean }) => hasArtifact), [false, false])
+  t.equal(readFileSync(join(shop.deployPath, 'index.html'), 'utf8'), 'live', 'the target itself was packed')
+})
