@@ -1,4 +1,4 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { once } from 'node:events'
@@ -450,15 +450,23 @@ t.test('a package has what is live, also if its deployment has failed, and what 
   const live = await push('live', 'exit 1')
   const bytes = await exported(stage)
 
-  const target = await startServer(t, { clock })
-  await imported(target, bytes, '?accessSettings=1')
-  const rows = (await target.client.get('/api/logs')).body as Array<{ id: string; hasArtifact: boolean; placed: number | null }>
-  t.strictSame(rows.map(({ id, hasArtifact, placed }) => [id, hasArtifact, placed]), [[live, true, 1], [good, false, null]])
-  t.equal(readFileSync(join(shop.deployPath, 'index.html'), 'utf8'), 'live')
-
-  rmSync(join(stage.home.deployments, `${live}.zip`))
-  const other = await startServer(t, { clock })
-  await imported(other, await exported(stage), '?accessSettings=1')
-  t.strictSame((await other.client.get('/api/logs')).body.map(({ hasArtifact }: { hasArtifact: boolean }) => hasArtifact), [false, false])
-  t.equal(readFileSync(join(shop.deployPath, 'index.html'), 'utf8'), 'live', 'the target itself was packed')
+  /** What a new server has of it. */
+  async function importedRows(t: Test, bytes: Buffer): Promise<unknown[]> {
+    const target = await startServer(t, { clock })
+    writeFileSync(join(shop.deployPath, 'index.html'), 'gone')
+    await imported(target, bytes, '?accessSettings=1')
+    const rows = (await target.client.get('/api/logs')).body as Array<{ id: string; hasArtifact: boolean; placed: number | null }>
+    return rows.map(({ id, hasArtifact, placed }) => [id, hasArtifact, placed])
+  }
+  await t.test('its archive', async t => {
+    t.strictSame(await importedRows(t, bytes), [[live, true, 1], [good, false, null]])
+    t.equal(readFileSync(join(shop.deployPath, 'index.html'), 'utf8'), 'live')
+  })
+  await t.test('or, if that is gone, the target itself', async t => {
+    writeFileSync(join(shop.deployPath, 'index.html'), 'live, and changed')
+    rmSync(join(stage.home.deployments, `${live}.zip`))
+    const packed = await exported(stage)
+    t.strictSame(await importedRows(t, packed), [[live, false, null], [good, false, null]])
+    t.equal(readFileSync(join(shop.deployPath, 'index.html'), 'utf8'), 'live, and changed')
+  })
 })
