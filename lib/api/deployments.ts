@@ -12,7 +12,7 @@ const finalStatuses = ['success', 'failed'] as const
 const rollbackFields = { message: nullable(line({ max: maxMessageLength })) }
 
 export interface DeploymentsNeeds {
-  deployer: Pick<Deployer, 'rollback' | 'cancel' | 'mark' | 'follow' | 'manifest' | 'changes'>
+  deployer: Pick<Deployer, 'rollback' | 'cancel' | 'mark' | 'follow' | 'unrecorded' | 'manifest' | 'changes'>
   records: Pick<Records, 'find' | 'complete'>
   /** Where people see a deployment; null: nobody has said. */
   pageOf(id: string): string | null

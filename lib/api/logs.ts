@@ -24,7 +24,7 @@ export interface LogQuery {
 
 export interface LogsNeeds {
   records: Records
-  deployer: Pick<Deployer, 'follow' | 'outputStream' | 'outputWindow'>
+  deployer: Pick<Deployer, 'follow' | 'unrecorded' | 'outputStream' | 'outputWindow'>
   deployments: {
     list(query: LogQuery & { limit: number; before?: string | undefined }): DeploymentRow[]
     count(query: LogQuery): number
@@ -87,7 +87,9 @@ export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
   function streamOf(deployId: string, from: number): Reply {
     return eventStream(async (events, signal) => {
       for await (const block of deployer.follow(deployId, { from, signal })) await events.send(eventsOf(block))
-      const { status, duration } = records.row(deployId)
+      const { status, duration, endTime } = records.row(deployId)
+      const unrecorded = deployer.unrecorded(deployId)
+      if (unrecorded !== null) await events.send({ event: 'log', data: { data: `→ ${unrecorded}`, at: endTime } })
       await events.send({ event: 'status', data: { status, duration } })
     })
   }

@@ -9,12 +9,14 @@ import type { Reply } from '../http/route.js'
  * A run as it goes, one JSON object a line (§6.2). Who stops listening does not stop the run: the header says what to
  * ask for then. `page` is where people see it, as far as that is known.
  */
-export function runReply(run: Run, deployer: Pick<Deployer, 'follow'>, page: string | null): Reply {
+export function runReply(run: Run, deployer: Pick<Deployer, 'follow' | 'unrecorded'>, page: string | null): Reply {
   const headers = { 'x-svc-deploy-id': run.deployId, ...(page !== null && { 'x-svc-deploy-url': page }) }
   return ndjson(
     async (write, signal) => {
       for await (const block of deployer.follow(run.deployId, { signal })) await write(logLinesOf(block))
       const { status, duration, id } = await run.finished
+      const unrecorded = deployer.unrecorded(id)
+      if (unrecorded !== null) await write({ event: 'log', data: `→ ${unrecorded}` })
       await write({ event: 'status', status, duration, deployId: id })
     },
     { headers }

@@ -15,7 +15,7 @@ const formOverheadBytes = 1024 * 1024
 const maxVariables = 1000
 
 export interface UploadNeeds {
-  deployer: Pick<Deployer, 'receive' | 'deploy' | 'follow' | 'checkClientScripts'>
+  deployer: Pick<Deployer, 'receive' | 'deploy' | 'follow' | 'unrecorded' | 'checkClientScripts'>
   findProject(id: string): Project | undefined
   settings: { number(key: 'max_upload_size'): number }
   quota: Pick<Quota, 'claim'>

@@ -8,6 +8,7 @@ import type { Project } from '../model/project.js'
 import { findDeployment, insertDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import type { DeployRequest, Received, RollbackRequest, Run } from './deployer.js'
+import type { Ends } from './ends.js'
 import { refuseFullDisk, type StopRequest } from './failure.js'
 import type { DeployFiles } from './files.js'
 import type { Intake } from './intake.js'
@@ -29,6 +30,7 @@ export interface AdmissionNeeds extends DeployNeeds {
   intake: Intake
   live: Live
   queue: Queue<Waiting>
+  ends: Pick<Ends, 'current'>
   runner: Runner
   /** Throws when nothing new may begin. */
   refuseWhenStopping(): void
@@ -80,8 +82,9 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
   }
 
   async function rollback(sourceId: string, request: RollbackRequest): Promise<Run> {
-    const source = findDeployment(store, sourceId)
-    if (source === undefined) throw notFound('Deployment', sourceId)
+    const recorded = findDeployment(store, sourceId)
+    if (recorded === undefined) throw notFound('Deployment', sourceId)
+    const source = needs.ends.current(recorded)
     const project = admissibleProject(source.projectId)
     refuseRollback(source)
     const offered = offeredBySource(source)

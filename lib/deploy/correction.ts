@@ -6,6 +6,7 @@ import type { Waiting } from './admission.js'
 import { StopRequest } from './failure.js'
 import type { DeployFiles } from './files.js'
 import type { Live } from './live.js'
+import type { Ends } from './ends.js'
 import type { DeployNeeds } from './needs.js'
 import { openOutput } from './output.js'
 import type { Queue } from './queue.js'
@@ -16,6 +17,7 @@ export interface CorrectionNeeds extends DeployNeeds {
   files: DeployFiles
   live: Live
   queue: Queue<Waiting>
+  ends: Pick<Ends, 'current' | 'settle'>
 }
 
 export interface Correction {
@@ -25,7 +27,7 @@ export interface Correction {
 
 /** What a person does to a deployment that goes on, or to the record of one that is over. */
 export function createCorrection(needs: CorrectionNeeds): Correction {
-  const { store, clock, files, live, queue, log } = needs
+  const { store, clock, files, live, queue, ends, log } = needs
 
   async function cancel(deployId: string, actor: Actor): Promise<DeploymentRow> {
     const row = requireRow(deployId)
@@ -45,6 +47,8 @@ export function createCorrection(needs: CorrectionNeeds): Correction {
   async function mark(deployId: string, status: FinalStatus, actor: Actor): Promise<DeploymentRow> {
     const was = requireRow(deployId)
     refuseUnlessFinal(was, 'marked')
+    // Its end comes first.
+    await ends.settle()
     const sentence = `Marked as ${status} by ${actor.name}`
     const errorMessage = status === 'success' ? null : (was.errorMessage ?? sentence)
     const row = await moveRecord(needs, deployId, { to: status, cause: 'correction', patch: { errorMessage } })
@@ -59,7 +63,7 @@ export function createCorrection(needs: CorrectionNeeds): Correction {
   function requireRow(deployId: string): DeploymentRow {
     const row = findDeployment(store, deployId)
     if (row === undefined) throw notFound('Deployment', deployId)
-    return row
+    return ends.current(row)
   }
 
   /** A script in the background may still be writing to the same output. */

@@ -11,6 +11,7 @@ import { findProject } from '../store/tables/projects.js'
 import { compareManifests, readManifest } from '../target/manifest.js'
 import { createAdmission, type Waiting } from './admission.js'
 import { createCorrection } from './correction.js'
+import { createEnds, type Ends } from './ends.js'
 import { createExecutors } from './executors.js'
 import { StopRequest } from './failure.js'
 import { createFiles } from './files.js'
@@ -76,7 +77,7 @@ export interface Run {
 }
 
 /** What the rest of the program may ask of deployments. `lib/README.md` walks through one. */
-export interface Deployer {
+export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'> {
   /**
    * Uploaded bytes → `tmp/`, with their SHA-256. Drops the file when the stream fails or `signal` aborts (its reason
    * is thrown). Refuses: `too_large`, `empty_upload`, `disk_full`, `shutting_down`.
@@ -150,10 +151,11 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const prune = (projectId: string, keep = settings.number('keep_archives')): Promise<string[]> =>
     pruneArchives({ store, files, quota }, projectId, keep)
   const executors = createExecutors()
-  const runner = createRunner({ ...needs, files, executors, prune })
-  const admission = createAdmission({ ...needs, files, intake, live, queue, runner, refuseWhenStopping })
-  const correction = createCorrection({ ...needs, files, live, queue })
-  const restore = createRestore({ ...needs, files, executors, queue, refuseWhenStopping })
+  const ends = createEnds(needs)
+  const runner = createRunner({ ...needs, files, executors, ends, live, prune })
+  const admission = createAdmission({ ...needs, files, intake, live, queue, ends, runner, refuseWhenStopping })
+  const correction = createCorrection({ ...needs, files, live, queue, ends })
+  const restore = createRestore({ ...needs, files, executors, queue, ends, refuseWhenStopping })
   let isStopping = false
 
   function refuseWhenStopping(): void {
@@ -184,6 +186,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     if (!wait) for (const run of live.all()) run.stop(cutShort)
     await Promise.all([...dropped, ...live.all().map(run => run.finished)])
     await leaveTails(needs, live.all().filter(run => run.tail !== null), wait ? tailGraceMs : 0)
+    await ends.settle().catch(error => needs.log('The ends of some deployments are not recorded', error))
     await executors.close()
   }
 
@@ -231,7 +234,10 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     prune,
     staleFiles: () => findStaleFiles(needs.home, { nowMs: machineTimeOf(needs.clock), isLive: id => live.find(id) !== undefined }),
     restore,
-    recover: () => recover({ ...needs, files, executors }),
+    recover: () => recover({ ...needs, files, executors, ends }),
+    current: ends.current,
+    kept: ends.kept,
+    unrecorded: ends.unrecorded,
     stop
   }
 }

@@ -5,12 +5,14 @@
  * ends without an answer it has another one put the target back.
  */
 import { existsSync } from 'node:fs'
-import { realpath } from 'node:fs/promises'
+import { lstat, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ArchiveLimits } from '../archive/read.js'
 import { unpackError } from '../base/packed-error.js'
 import { Refusal } from '../base/refusal.js'
 import type { Rights } from '../proc/identity.js'
+import { summarizeManifest } from '../target/manifest.js'
+import { stagingName } from '../target/staging.js'
 import { describeJournal, listJournals, type Recovery } from '../target/undo.js'
 import type { Executors } from './executors.js'
 import type { Executor } from './extract-threads.js'
@@ -18,9 +20,15 @@ import type { Extracted, ExtractionJob } from './extraction.js'
 
 /** The part of the data directory that extraction needs. */
 export interface ExtractionHome {
-  /** Absolute; holds `<id>.undo` while an extraction goes on, and `<id>.manifest` from then on. */
+  /** Absolute; holds `<id>.undo` until it is recorded how an extraction ended, and `<id>.manifest` from then on. */
   deployments: string
 }
+
+/**
+ * Records that the files of a deployment are in place, found by its journal after its process or thread had ended. The
+ * journal is removed when this resolves; when it throws, the journal stays and all is tried again later.
+ */
+export type RecordComplete = (deployId: string) => Promise<unknown>
 
 export interface ExtractOptions {
   archivePath: string
@@ -34,6 +42,8 @@ export interface ExtractOptions {
   /** The setting `durable_targets`; absent: true. */
   isDurable?: boolean
   signal: AbortSignal
+  /** Of an earlier extraction into the same target; absent: nothing is to be recorded. */
+  onEarlierComplete?: RecordComplete
 }
 
 const maxEntries = 200_000 // decisions §4
@@ -45,8 +55,8 @@ export function extractionLimits(settings: { number(key: 'max_extracted_size'): 
 }
 
 /**
- * Extracts an archive into a target. When it resolves, everything is in place; when it rejects, the target is what it
- * was. Refuses what archive/read.ts, names.ts, links.ts, entry-data.ts and target/plan.ts refuse, and
+ * Extracts an archive into a target. When it resolves, everything is in place, and the journal says so until the caller
+ * has recorded it and calls `endJournal`; when it rejects, the target is what it was. Refuses what archive/read.ts, names.ts, links.ts, entry-data.ts and target/plan.ts refuse, and
  * (`unavailable`) no_space, not_permitted; an abort rejects with the signal's reason.
  */
 export async function extractArchive(executors: Executors, options: ExtractOptions): Promise<Extracted> {
@@ -59,7 +69,11 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
   const executor = executors.as(rights)
   const outcome = await executor.run({ kind: 'extract', extraction, archivePath, journalPath, manifestPath }, signal)
   if (outcome.kind === 'extracted') return outcome.extracted
-  if (outcome.kind === 'died' && existsSync(journalPath)) await putBack(executor, journalPath, putBackSignal())
+  if (outcome.kind === 'died' && existsSync(journalPath)) {
+    // What was complete before the thread ended is a deployment all the same.
+    const recovery = await putBack(executor, journalPath, putBackSignal())
+    if (recovery === 'complete') return summarizeManifest(manifestPath)
+  }
   if (signal.aborted) throw signal.reason
   if (outcome.kind === 'failed') throw explain(unpackError(outcome.error), rights)
   throw new Error('The thread that extracted the archive died')
@@ -83,7 +97,9 @@ async function putBack(executor: Executor, journalPath: string, signal: AbortSig
 }
 
 /** An earlier extraction into the same target that could not be put back at the time must be first. */
-async function finishEarlier(executors: Executors, { home, target, signal }: ExtractOptions): Promise<void> {
+async function finishEarlier(
+  executors: Executors, { home, target, signal, onEarlierComplete = async () => {} }: ExtractOptions
+): Promise<void> {
   const journals = listJournals(home.deployments)
   if (journals.length === 0) return
   const real = await realpath(target).catch(() => target)
@@ -96,9 +112,28 @@ async function finishEarlier(executors: Executors, { home, target, signal }: Ext
         `Nothing was changed: an earlier extraction (${deployId}) still waits for the file system of the target. ` +
         'Check the file system, and try again when it answers')
     }
-    await putBack(executor, path, signal)
+    if ((await putBack(executor, path, signal)) === 'complete') {
+      await onEarlierComplete(deployId)
+      await removeJournal(home, deployId)
+    }
     signal.throwIfAborted()
   }
+}
+
+/**
+ * Removes the journal of an extraction that is complete, and recorded as such. It stays if the staging directory is still
+ * there, since the next start, or deployment, then removes that by it.
+ */
+export async function endJournal(home: ExtractionHome, { deployId, target }: { deployId: string; target: string }): Promise<void> {
+  const staging = join(target, stagingName(deployId))
+  const isLeft = await lstat(staging).then(() => true, (error: NodeJS.ErrnoException) => !isGone.has(error.code ?? ''))
+  if (!isLeft) await removeJournal(home, deployId)
+}
+
+const isGone = new Set(['ENOENT', 'ENOTDIR'])
+
+async function removeJournal({ deployments }: ExtractionHome, deployId: string): Promise<void> {
+  await rm(join(deployments, `${deployId}.undo`), { force: true })
 }
 
 const sentences: Record<string, [code: string, sentence: string]> = {
@@ -121,19 +156,22 @@ function explain(error: Error, rights: Rights | null): Error {
 
 export interface RecoveryOptions {
   home: ExtractionHome
+  onComplete?: RecordComplete
   /** It could not be put back yet. */
   onProblem?: (deployId: string, error: unknown) => void
-  /** It never will be: target or staging directory are gone, or are not the ones of that deployment. */
+  /** Its target is not there. Returns whether to try again at the next start; otherwise its journal is removed. */
+  onAbsent?: (deployId: string) => boolean
+  /** It never will be: the staging directory is gone, or is not the one of that deployment. */
   onLost?: (deployId: string) => void
 }
 
 /**
- * Ends what a crash cut short, before anything else is done at start: targets become what they were. Answers the ids of
- * the deployments put back. One that cannot be (its disk is missing) is reported, stays, and is tried again later.
+ * Ends what a crash cut short, before anything else is done at start: targets become what they were, or it is recorded
+ * that they are complete. Returns the ids of the deployments put back. One that cannot be (its disk is missing) is
+ * reported, stays, and is tried again later.
  */
-export async function recoverTargets(
-  executors: Executors, { home, onProblem = () => {}, onLost = () => {} }: RecoveryOptions
-): Promise<string[]> {
+export async function recoverTargets(executors: Executors, options: RecoveryOptions): Promise<string[]> {
+  const { home, onComplete = async () => {}, onProblem = () => {}, onAbsent = () => false, onLost = () => {} } = options
   const ids: string[] = []
   for (const { deployId, path } of listJournals(home.deployments)) {
     try {
@@ -141,6 +179,8 @@ export async function recoverTargets(
       const recovery = await putBack(executor, path, putBackSignal())
       if (recovery === 'put back') ids.push(deployId)
       if (recovery === 'lost') onLost(deployId)
+      if (recovery === 'complete') await onComplete(deployId)
+      if (recovery === 'complete' || (recovery === 'absent' && !onAbsent(deployId))) await removeJournal(home, deployId)
     } catch (error) {
       onProblem(deployId, error)
     }

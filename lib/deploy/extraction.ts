@@ -20,7 +20,7 @@ import { createRecords } from '../target/record.js'
 import { createStage, sealFolders, type Stage } from '../target/stage.js'
 import { furnishStaging, makeStaging, removeStaging, stagingName, type Staging } from '../target/staging.js'
 import type { JournalFile } from '../target/journal-file.js'
-import { beginJournal, recover, type Journal, type StillHeld } from '../target/undo.js'
+import { beginJournal, recover, type Recovery, type StillHeld } from '../target/undo.js'
 import { stageEntries } from './stage-entries.js'
 import { runSync } from './sync-program.js'
 
@@ -90,6 +90,7 @@ async function extractInto(
   const journal = beginJournal(files.journal, root.real)
   const folders = holdFolders(disk, root)
   let staging: Staging | null = null
+  let extracted: Extracted | null = null
   try {
     staging = makeStaging(disk, root, job.deployId)
     journal.staged(staging.mark)
@@ -98,13 +99,13 @@ async function extractInto(
     stageLinks(items, links, stage)
     await stageEntries(archive, stage, check)
     sealFolders(disk, staging.path, plan)
-    const manifest = writeManifest(disk, files.manifest, items, records)
+    extracted = { ...writeManifest(disk, files.manifest, items, records), bytes: archive.totalBytes }
     const sync = createTargetSync({ disk, root, staging, isDurable: job.isDurable ?? true, syncFileSystem, check })
     await commit({ disk, root, staging: staging.path, items, plan, records, journal, sync, check })
-    await finish(disk, root, job.deployId, staging, journal)
-    return { ...manifest, bytes: archive.totalBytes }
+    await tidy(disk, root, job.deployId, staging)
+    return extracted
   } catch (error) {
-    putBack(disk, { root, staging }, files, error)
+    if (putBack(disk, { root, staging }, files, error) === 'complete' && extracted !== null) return extracted
     throw error
   } finally {
     folders.close()
@@ -154,22 +155,24 @@ function linkIn(disk: Disk, folders: Folders, path: string): string | null {
   }
 }
 
-/** Everything is in place and the journal says so: what is left is tidying, which recovery would do as well. */
-async function finish(disk: Disk, root: HeldDirectory, deployId: string, staging: Staging, journal: Journal): Promise<void> {
+/**
+ * Everything is in place and the journal says so: what is left is tidying, which recovery would do as well. The journal
+ * stays: who recorded that the extraction is complete removes it.
+ */
+async function tidy(disk: Disk, root: HeldDirectory, deployId: string, staging: Staging): Promise<void> {
   try {
     await discardFiles(disk, `${staging.path}/aside`)
     removeStaging(disk, root, deployId, staging)
     // The journal may be on another disk: without it, nobody would look for what came back of the staging directory.
     syncDirectory(disk, root.path)
-    journal.file.remove()
   } catch {
     // The next start tries again.
   }
 }
 
-function putBack(disk: Disk, held: StillHeld, files: ExtractionFiles, cause: unknown): void {
+function putBack(disk: Disk, held: StillHeld, files: ExtractionFiles, cause: unknown): Recovery {
   try {
-    recover(disk, files.journal, held, recovery => {
+    return recover(disk, files.journal, held, recovery => {
       if (recovery !== 'complete') files.manifest.remove()
     })
   } catch (error) {

@@ -16,6 +16,8 @@ export interface DeployFiles {
   archive(deployId: string): string
   output(deployId: string): string
   manifest(deployId: string): string
+  /** The undo journal (target/undo.ts). */
+  journal(deployId: string): string
   /** What SVC_CHANGES names. */
   changes(deployId: string): string
   remove(deployId: string): Promise<void>
@@ -42,6 +44,7 @@ export function createFiles({ deployments, tmp }: DeployHome): DeployFiles {
     archive: deployId => join(deployments, `${deployId}.zip`),
     output: deployId => join(deployments, `${deployId}.log`),
     manifest: deployId => join(deployments, `${deployId}.manifest`),
+    journal: deployId => join(deployments, `${deployId}.undo`),
     changes: deployId => join(tmp, `${deployId}.changes`),
     async remove(deployId) {
       const paths = [files.archive(deployId), files.output(deployId), files.manifest(deployId)]

@@ -2,6 +2,7 @@ import { constants } from 'node:fs'
 import { open, type FileHandle } from 'node:fs/promises'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Clock } from '../base/clock.js'
+import { countOf } from '../base/count.js'
 import { oneLine } from '../base/one-line.js'
 import { formatBytes } from '../base/size.js'
 import { createRecentOutput, type RecentOutput } from './recent-output.js'
@@ -11,15 +12,24 @@ import { storedBytes, storedLine } from './stored-output.js'
 export interface Output {
   /** What was written last. */
   readonly recent: Pick<RecentOutput, 'end' | 'at'>
-  /** A sentence of ours: one line, whatever names are in it. Never fails: what cannot be written shows in `flush`. */
+  /** Why something that was said is not in the file yet; null: all of it is. It is tried again with the next line, or flush. */
+  readonly unwritten: Error | null
+  /** A sentence of ours: one line, whatever names are in it. Never fails: it is kept until it can be written. */
   say(text: string): void
   /**
    * A line of a script. A promise: more waits to be written than memory should hold, so let the script wait for it.
-   * Throws what an earlier write failed with: a script whose output is lost is to be stopped.
+   * Throws what an earlier write failed with: a script whose output is lost is to be stopped, unless it has to go on.
    */
   line(text: string): void | Promise<void>
-  /** Resolves when everything said is in the file; throws the first write that failed, however long ago. */
+  /**
+   * From now on the deployment goes on, whether or not its output can be written: lines of scripts that cannot be are
+   * counted, and a line says in their place how many are missing.
+   */
+  goOn(): void
+  /** Resolves when everything said is in the file. Throws the first write that failed, unless the deployment goes on. */
   flush(): Promise<void>
+  /** What is in the file survives a power cut when this resolves. Its name does, too: a file system that syncs a new file syncs that. */
+  sync(): Promise<void>
 }
 
 export interface OutputOptions {
@@ -44,19 +54,22 @@ const writeAtOnceLength = 64 * 1024
 export async function openOutput(options: OutputOptions): Promise<Output> {
   const { path, clock, onWritten = () => {}, maxScriptBytes = defaultMaxScriptBytes } = options
   const recent = createRecentOutput(await cutTornLine(path))
-  let pending: string[] = []
+  let pending: PendingLine[] = []
   let pendingLength = 0
   let scriptBytes = 0
   let writing: Promise<void> | null = null
+  /** The first write that failed. */
   let fault: Error | null = null
+  let unwritten: Error | null = null
+  let mustGoOn = false
   let flushes = 0
   let stopPause: (() => void) | null = null
   const tooMuch = `→ more than ${formatBytes(maxScriptBytes)} of output: the rest is not kept (setting max_output_size)`
   const timeOf = createTimeText()
 
-  function add(text: string): void {
+  function add(text: string, isScript: boolean): void {
     const line = storedLine(timeOf(clock.now()), text)
-    pending.push(line)
+    pending.push({ text: line, isScript })
     pendingLength += line.length
     writing ??= writePending()
   }
@@ -64,19 +77,34 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
   async function writePending(): Promise<void> {
     await turn()
     while (pending.length > 0) {
-      const bytes = Buffer.from(pending.join(''))
+      const lines = pending
       pending = []
       pendingLength = 0
       try {
+        const bytes = Buffer.from(lines.map(({ text }) => text).join(''))
         await append(path, bytes, recent.end)
         recent.add(bytes)
         onWritten(bytes.length)
+        unwritten = null
       } catch (error) {
-        fault ??= error as Error
+        keepForLater(lines, error as NodeJS.ErrnoException)
+        const tried = pending.length
+        if (flushes === 0) await pause()
+        if (pending.length === tried) break
+        continue
       }
       if (flushes === 0 && pendingLength < writeAtOnceLength) await pause()
     }
     writing = null
+  }
+
+  function keepForLater(lines: PendingLine[], error: NodeJS.ErrnoException): void {
+    fault ??= error
+    // An output that was removed stays removed.
+    const isGone = error.code === 'ENOENT'
+    unwritten = isGone ? null : error
+    pending = isGone ? [] : [...withoutScripts(lines, { at: timeOf(clock.now()), error }), ...pending]
+    pendingLength = pending.reduce((total, { text }) => total + text.length, 0)
   }
 
   /** A script that prints line by line must not cost a write, and every follower a read, for each. */
@@ -93,25 +121,75 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
 
   return {
     recent,
+    get unwritten() {
+      return unwritten
+    },
     say(text) {
-      add(oneLine(text))
+      add(oneLine(text), false)
     },
     line(text) {
-      if (fault !== null) throw fault
+      if (fault !== null && !mustGoOn) throw fault
       if (scriptBytes > maxScriptBytes) return
       scriptBytes += storedBytes(text)
-      add(scriptBytes > maxScriptBytes ? tooMuch : text)
+      add(scriptBytes > maxScriptBytes ? tooMuch : text, true)
       if (pendingLength > writeAtOnceLength) stopPause?.()
       return pendingLength > maxPendingLength && writing !== null ? writing : undefined
+    },
+    goOn() {
+      mustGoOn = true
     },
     async flush() {
       flushes++
       stopPause?.()
+      if (pending.length > 0) writing ??= writePending()
       await writing
       flushes--
-      if (fault !== null) throw fault
+      if (fault !== null && !mustGoOn) throw fault
+    },
+    async sync() {
+      const handle = await open(path, constants.O_WRONLY)
+      try {
+        await handle.datasync()
+      } finally {
+        await handle.close()
+      }
     }
   }
+}
+
+/** A line as it is to be stored. */
+interface PendingLine {
+  text: string
+  isScript: boolean
+  /** The line says that so many of a script are missing. */
+  lost?: { lines: number; bytes: number }
+}
+
+/** Lines that could not be written: sentences are kept, and of lines of scripts how many there were in each place. */
+function withoutScripts(lines: PendingLine[], { at, error }: { at: string; error: Error }): PendingLine[] {
+  const kept: PendingLine[] = []
+  let lost = { lines: 0, bytes: 0 }
+  const close = (): void => {
+    if (lost.lines > 0) kept.push(gapLine(lost, at, error))
+    lost = { lines: 0, bytes: 0 }
+  }
+  for (const line of lines) {
+    if (line.lost === undefined && !line.isScript) {
+      close()
+      kept.push(line)
+    } else {
+      lost.lines += line.lost?.lines ?? 1
+      lost.bytes += line.lost?.bytes ?? Buffer.byteLength(line.text)
+    }
+  }
+  close()
+  return kept
+}
+
+function gapLine(lost: { lines: number; bytes: number }, at: string, error: Error): PendingLine {
+  const what = `${countOf(lost.lines, 'line')} (${formatBytes(lost.bytes)}) of output`
+  const text = `→ missing here: ${what} that could not be written (${oneLine(error.message)})`
+  return { text: storedLine(at, text), isScript: false, lost }
 }
 
 /** Appends all or nothing, to a file that must still be there: one that was removed stays removed. */

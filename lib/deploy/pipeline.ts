@@ -19,9 +19,8 @@ export interface PipelineRun {
   discardUpload(): Promise<void>
 }
 
-/** What came of a run, as far as it came. */
+/** What a run has left to do. */
 export interface PipelineResult {
-  fileCount: number | null
   tail: Tail | null
 }
 
@@ -33,7 +32,7 @@ export async function runPipeline(run: PipelineRun, result: PipelineResult): Pro
     defer(() => steps.run('cleanup', () => discardUpload(run)))
     await steps.run('target', () => makeTarget(run))
     await steps.run('preDeploy', step => runScript(stage, scripts.preDeploy, step))
-    await steps.run('extract', () => extract(run, result))
+    await steps.run('extract', () => extract(run))
     await steps.run('postDeploy', step => runPostDeploy(run, result, step))
   })
 }
@@ -43,11 +42,20 @@ async function makeTarget(run: PipelineRun): Promise<string> {
   return `the target directory ${run.stage.target} is there`
 }
 
-async function extract(run: PipelineRun, result: PipelineResult): Promise<string> {
+async function extract(run: PipelineRun): Promise<string> {
   const { fileCount, bytes, changedCount, changes } = await run.extract()
-  result.fileCount = fileCount
-  if (run.scripts.postDeploy !== null) run.stage = { ...run.stage, env: { ...run.stage.env, SVC_CHANGES: await run.writeChanges(changes) } }
+  if (run.scripts.postDeploy !== null) await tellChanges(run, changes)
   return `${countOf(fileCount, 'file')}, ${formatBytes(bytes)} in place, ${changedCount} of them new or changed`
+}
+
+/** The files are in place: what the script cannot be told must not keep it from running. */
+async function tellChanges(run: PipelineRun, changes: Uint8Array[]): Promise<void> {
+  try {
+    run.stage = { ...run.stage, env: { ...run.stage.env, SVC_CHANGES: await run.writeChanges(changes) } }
+  } catch (error) {
+    const why = (error as Error).message
+    run.stage.output.say(`→ the list of changes could not be written: the post-deploy script runs without it, SVC_CHANGES is empty (${why})`)
+  }
 }
 
 async function runPostDeploy(run: PipelineRun, result: PipelineResult, step: DeploymentStep): Promise<string | null> {

@@ -1,9 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { formatSeconds } from '../base/duration.js'
-import { Refusal } from '../base/refusal.js'
-import type { DeploymentRow, DeploymentStatus } from '../model/deployment.js'
+import type { DeploymentRow, DeploymentStatus, DeploymentStep } from '../model/deployment.js'
 import type { EventKey, FinalStatus, NotificationTrigger } from '../model/deployment.js'
-import { findDeployment, updateDeployment } from '../store/tables/deployments.js'
+import type { Transaction } from '../store/database.js'
+import { findDeployment, placeDeployment, updateDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import type { DeployNeeds } from './needs.js'
 import { assertTransition, type Cause } from './status.js'
@@ -16,8 +15,25 @@ export interface Outcome {
   errorMessage: string | null
 }
 
-/** A full disk may have room again a moment later, and the end of a deployment is worth the wait. */
-const finalRetriesMs = [100, 1_000, 5_000, 15_000]
+/** What the output says of a deployment that failed when its files were in place. */
+export const staysSentence = 'the files of this deployment stay in place; a rollback brings earlier ones back'
+
+/** Whether the files of a deployment came to be in its target. */
+export function isExtracted(steps: readonly DeploymentStep[]): boolean {
+  return steps.some(({ name, status }) => name === 'extract' && status === 'success')
+}
+
+/**
+ * Writes what is known of a deployment; `placed` is given with the steps that first say that its files are in place.
+ * Returns the record as it is now; undefined: it is gone.
+ */
+export function recordProgress(tx: Transaction, deployId: string, patch: Partial<DeploymentRow>): DeploymentRow | undefined {
+  // Only placeDeployment knows the number; the patch may be older.
+  const { placed, ...known } = patch
+  if (!updateDeployment(tx, deployId, known)) return undefined
+  if (isExtracted(patch.steps ?? [])) placeDeployment(tx, deployId)
+  return findDeployment(tx, deployId)
+}
 
 /** Moves a record to another state, in one transaction with `patch`; the record as it is now. Gone: undefined. */
 export function moveRecord(
@@ -29,9 +45,7 @@ export function moveRecord(
     const row = findDeployment(tx, deployId)
     if (row === undefined) return undefined
     assertTransition(row.status, move.to, move.cause)
-    const patch = { ...move.patch, status: move.to }
-    updateDeployment(tx, deployId, patch)
-    return { ...row, ...patch }
+    return recordProgress(tx, deployId, { ...move.patch, status: move.to })
   })
 }
 
@@ -43,25 +57,6 @@ export function endOf(row: DeploymentRow, outcome: Outcome, nowMs: number): Part
     endTime: new Date(nowMs).toISOString(),
     duration: formatSeconds(nowMs - Date.parse(row.startTime))
   }
-}
-
-/** As moveRecord, tried again for a while: nobody else will do it before the next start. */
-export async function moveToEnd(
-  needs: Pick<DeployNeeds, 'store' | 'log'>,
-  row: DeploymentRow,
-  outcome: Outcome
-): Promise<DeploymentRow> {
-  const move = { to: outcome.status, cause: outcome.cause, patch: row }
-  for (const waitMs of [...finalRetriesMs, null]) {
-    try {
-      return (await moveRecord(needs, row.id, move)) ?? row
-    } catch (error) {
-      needs.log(`The end of deployment ${row.id} (${outcome.status}) could not be recorded`, error)
-      if (waitMs === null || !(error instanceof Refusal)) return row
-      await sleep(waitMs)
-    }
-  }
-  return row
 }
 
 /** Tells the world how a deployment ended, or what became of it afterwards (§6.5). Never throws. */

@@ -1,31 +1,39 @@
 import { notFound, Refusal } from '../base/refusal.js'
 import { findRights } from '../proc/identity.js'
+import type { Transaction } from '../store/database.js'
+import { findDeployment, placeDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import type { Waiting } from './admission.js'
-import { extractArchive, extractionLimits } from './extract.js'
+import { endJournal, extractArchive, extractionLimits } from './extract.js'
+import type { Ends } from './ends.js'
 import type { Executors } from './executors.js'
 import type { Extracted } from './extraction.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
+import { recordComplete } from './placement.js'
 import type { Queue } from './queue.js'
 
 export interface RestoreRequest {
   projectId: string
   /** It stays. */
   archivePath: string
+  /** The deployment that the archive is of, if it has a record: it is then what is live. */
+  deployId: string | null
   signal?: AbortSignal | undefined
 }
 
 /**
  * Extracts an archive over a project's target as a deployment would, all or nothing, in the project's turn; without
- * scripts, and without a record: an import brings its own.
+ * scripts, and without a record: an import brings its own. If the archive is of no deployment that has one, the last
+ * deployment that is known stays the live one.
  */
 export function createRestore(
-  needs: DeployNeeds & { files: DeployFiles; executors: Executors; queue: Queue<Waiting>; refuseWhenStopping(): void }
+  needs: DeployNeeds & { files: DeployFiles; executors: Executors; queue: Queue<Waiting>; ends: Pick<Ends, 'settle'>; refuseWhenStopping(): void }
 ): (request: RestoreRequest) => Promise<Extracted> {
   const { store, home, ids, settings, files, executors, queue } = needs
 
-  async function extract(id: string, { projectId, archivePath, signal }: RestoreRequest): Promise<Extracted> {
+  async function extract(id: string, { projectId, archivePath, deployId, signal }: RestoreRequest): Promise<Extracted> {
+    await needs.ends.settle()
     const project = findProject(store, projectId)
     if (project === undefined) throw notFound('Project', projectId)
     const rights = await findRights(project)
@@ -33,10 +41,18 @@ export function createRestore(
     const options = { limits: extractionLimits(settings), isDurable: settings.flag('durable_targets') }
     try {
       const given = signal ?? new AbortController().signal
-      return await extractArchive(executors, { ...options, archivePath, target, rights, deployId: id, home, signal: given })
+      const onEarlierComplete = (earlier: string): Promise<void> => recordComplete(needs, earlier)
+      const extracted = await extractArchive(executors, { ...options, archivePath, target, rights, deployId: id, home, signal: given, onEarlierComplete })
+      if (deployId !== null) await store.write(tx => placeAgain(tx, { deployId, projectId }))
+      await endJournal(home, { deployId: id, target })
+      return extracted
     } finally {
       await files.remove(id)
     }
+  }
+
+  function placeAgain(tx: Transaction, { deployId, projectId }: { deployId: string; projectId: string }): void {
+    if (findDeployment(tx, deployId)?.projectId === projectId) placeDeployment(tx, deployId, { again: true })
   }
 
   return async request => {

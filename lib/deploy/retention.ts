@@ -1,7 +1,7 @@
 import { rm, stat } from 'node:fs/promises'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { Reader } from '../store/database.js'
-import { archivedDeployments, lastArrivedSuccess, updateDeployment } from '../store/tables/deployments.js'
+import { archivedDeployments, liveDeployment, updateDeployment } from '../store/tables/deployments.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { isFinal } from './status.js'
@@ -12,8 +12,8 @@ export const keptFailedArchives = 3
 type Archived = Pick<DeploymentRow, 'id' | 'status'>
 
 /**
- * Which archives of one project may go. `rows`: its deployments that have one, newest first. The newest success is
- * what is live and stays; so does whatever is queued or running. Being rolled back to needs no protection: a rollback
+ * Which archives of one project may go, apart from that of what is live. `rows`: its deployments that have one, newest
+ * first. The newest success stays, as something to go back to; so does whatever is queued or running. Being rolled back to needs no protection: a rollback
  * links the archive under its own id before anything else.
  */
 export function archivesToPrune(rows: readonly Archived[], keepSuccessful: number): string[] {
@@ -25,12 +25,12 @@ export function archivesToPrune(rows: readonly Archived[], keepSuccessful: numbe
 }
 
 /**
- * Deployments of a project whose archives may go: all but the `keep` newest, and those that `archivesToPrune` spares. Where
- * the clock was set back the newest by time is not the last one, and that is live.
+ * Deployments of a project whose archives may go: all but that of what is live, the `keep` newest, and those that
+ * `archivesToPrune` spares.
  */
 export function prunableArchives(db: Reader, projectId: string, keep: number): string[] {
-  const last = lastArrivedSuccess(db, projectId)
-  return archivesToPrune(archivedDeployments(db, projectId), keep).filter(id => id !== last)
+  const live = liveDeployment(db, projectId)?.id
+  return archivesToPrune(archivedDeployments(db, projectId), keep).filter(id => id !== live)
 }
 
 /** Removes the archives of a project that may go; records say so before the files are gone. Their ids. */

@@ -3,18 +3,20 @@ import { notFound, Refusal } from '../base/refusal.js'
 import type { DeploymentRow, DeploymentStep } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
 import { findRights, type Rights } from '../proc/identity.js'
-import { latestSuccess, updateDeployment } from '../store/tables/deployments.js'
+import { liveDeployment, updateDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import { reportBackgroundFailure } from './background.js'
 import { acceptClientEnv, linesOfDropped, scriptEnvironment } from './environment.js'
-import { extractArchive, extractionLimits } from './extract.js'
+import { endJournal, extractArchive, extractionLimits } from './extract.js'
+import type { Ends } from './ends.js'
 import type { Executors } from './executors.js'
 import { sentenceOf, StepFailure, StopRequest } from './failure.js'
 import { sharedChanges, type DeployFiles } from './files.js'
-import type { LiveRun } from './live.js'
+import type { Live, LiveRun } from './live.js'
 import type { DeployNeeds } from './needs.js'
 import { runPipeline, type PipelineResult } from './pipeline.js'
-import { endOf, eventOf, moveRecord, moveToEnd, notifyOf, type Outcome } from './record.js'
+import { recordComplete } from './placement.js'
+import { endOf, eventOf, isExtracted, moveRecord, notifyOf, recordProgress, staysSentence, type Outcome } from './record.js'
 import { createScriptProcesses } from './script-processes.js'
 import type { ScriptStage, Tail } from './script-run.js'
 import { chooseScripts, mayClientsSendScripts, permittedScripts, type ChosenScripts, type OfferedScripts } from './scripts.js'
@@ -50,17 +52,18 @@ interface Turn {
 export interface RunnerNeeds extends DeployNeeds {
   files: DeployFiles
   executors: Executors
+  ends: Ends
+  live: Live
   /** Called when a deployment is final: archives may go. */
   prune(projectId: string): Promise<unknown>
 }
 
 export function createRunner(needs: RunnerNeeds): Runner {
-  const { store, clock, files, log } = needs
+  const { store, clock, files, ends, log } = needs
 
   async function run(planned: Planned): Promise<DeploymentRow> {
-    const result: PipelineResult = { fileCount: null, tail: null }
+    const result: PipelineResult = { tail: null }
     const outcome = await attempt(planned, result)
-    planned.row.fileCount = result.fileCount
     const settled = settle(planned, outcome)
     const { tail } = result
     if (tail === null) await settled.then(() => tidy(planned))
@@ -76,7 +79,9 @@ export function createRunner(needs: RunnerNeeds): Runner {
       if (project === undefined) throw notFound('Project', row.projectId)
       const rights = await findRights(project)
       const scripts = scriptsOf(planned, project)
-      const previousId = latestSuccess(store, project.id)?.id ?? null
+      // What happened before this is recorded before this.
+      await ends.settle()
+      const previousId = liveDeployment(store, project.id)?.id ?? null
       await moveRecord(needs, row.id, { to: 'running', cause: 'turn' })
       row.status = 'running'
       await runPipeline(pipelineOf(planned, { project, rights, previousId, scripts }), result)
@@ -105,15 +110,15 @@ export function createRunner(needs: RunnerNeeds): Runner {
     const { output } = live
     const limits = extractionLimits(needs.settings)
     const target = project.deployPath
-    const steps = createSteps({ clock, output, signal: live.signal, done: row.steps, save: saveSteps(planned) })
+    const steps = createSteps({ clock, output, signal: live.signal, done: row.steps, save: saveSteps(planned, target) })
     row.steps = steps.all()
     return {
       steps,
       scripts,
       stage: stageOf(planned, turn),
       makeTarget: () => needs.executors.makeTarget(rights, target, { home: needs.home.directory, allowSystemPaths: needs.allowSystemPaths }),
-      extract: () =>
-        extractArchive(needs.executors, {
+      async extract() {
+        const extracted = await extractArchive(needs.executors, {
           archivePath: files.archive(row.id),
           target,
           rights,
@@ -121,8 +126,13 @@ export function createRunner(needs: RunnerNeeds): Runner {
           home: needs.home,
           limits,
           isDurable: needs.settings.flag('durable_targets'),
-          signal: live.signal
-        }),
+          signal: live.signal,
+          onEarlierComplete: id => recordComplete({ ...needs, outputOf: other => needs.live.find(other)?.output }, id)
+        })
+        row.fileCount = extracted.fileCount
+        output.goOn()
+        return extracted
+      },
       writeChanges: (changes: Uint8Array[]) => needs.executors.writeChanges(rights, files.changes(row.id), changes),
       discardUpload: planned.discardUpload
     }
@@ -147,10 +157,20 @@ export function createRunner(needs: RunnerNeeds): Runner {
     }
   }
 
-  /** A step that begins is visible at once, and with it how the one before it ended. */
-  function saveSteps({ row }: Planned) {
+  /**
+   * A step that begins is visible at once, and with it how the one before it ended. When the files are in place the
+   * deployment goes on, also if that cannot be recorded: its end says it again.
+   */
+  function saveSteps({ row }: Planned, target: string) {
     return async (steps: DeploymentStep[]): Promise<void> => {
-      await store.write(tx => updateDeployment(tx, row.id, { steps, scripts: row.scripts }))
+      try {
+        const patch = { steps, scripts: row.scripts, fileCount: row.fileCount }
+        const saved = await store.write(tx => recordProgress(tx, row.id, patch))
+        if (saved !== undefined && saved.placed !== null) await endJournal(needs.home, { deployId: row.id, target })
+      } catch (error) {
+        if (!isExtracted(steps)) throw error
+        log(`What deployment ${row.id} has done could not be recorded yet`, error)
+      }
     }
   }
 
@@ -159,8 +179,9 @@ export function createRunner(needs: RunnerNeeds): Runner {
     const { output } = live
     const end = { ...planned.row, ...endOf(planned.row, outcome, clock.now()) }
     for (const line of lastLines(end)) output.say(line)
-    await output.flush().catch(error => log(`The output of deployment ${end.id} is incomplete`, error))
-    const row = await moveToEnd(needs, end, outcome)
+    await output.flush().then(() => output.sync()).catch(error => log(`The output of deployment ${end.id} is incomplete`, error))
+    const row = await ends.record(end, outcome)
+    if (output.unwritten !== null) ends.complete(output)
     await needs.prune(row.projectId).catch(error => log('Archives could not be pruned', error))
     live.end(row)
     notifyOf(needs, row, { trigger: row.triggerSource, event: eventOf(outcome.status), errorMessage: row.errorMessage })
@@ -204,8 +225,7 @@ export function createRunner(needs: RunnerNeeds): Runner {
 
 function lastLines(row: DeploymentRow): string[] {
   if (row.status === 'success') return [`✓ success in ${row.duration}`]
-  const isExtracted = row.steps.some(step => step.name === 'extract' && step.status === 'success')
-  const note = isExtracted ? ['→ the files of this deployment stay in place; a rollback brings earlier ones back'] : []
+  const note = isExtracted(row.steps) ? [`→ ${staysSentence}`] : []
   return [...note, `✗ failed after ${row.duration}: ${row.errorMessage}`]
 }
 

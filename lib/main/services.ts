@@ -6,6 +6,7 @@ import { createRecords } from '../api/records.js'
 import { elapsedOf } from '../base/clock.js'
 import { createBackups } from '../backup/backup.js'
 import { createDeployer } from '../deploy/deployer.js'
+import { createListed } from '../deploy/listed.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { createCollector, maxOverviewDays } from '../notify/collector.js'
 import { createRateLimit } from '../notify/rate-limit.js'
@@ -30,8 +31,7 @@ import { createProjects } from '../projects/projects.js'
 import { createTargets } from '../projects/targets.js'
 import { recentScripts } from '../projects/recent-scripts.js'
 import { listAudit } from '../store/tables/audit.js'
-import { countDeployments, findDeployment, listDeployments } from '../store/tables/deployments.js'
-import type { DeploymentFilter } from '../store/tables/deployments.js'
+import { listDeployments } from '../store/tables/deployments.js'
 import { findLogSource, insertLogSource, listLogSources, updateLogSource } from '../store/tables/log-sources.js'
 import { findProject, listPinnedProjects, newestProject } from '../store/tables/projects.js'
 import { createCpuMeter } from '../system/cpu.js'
@@ -98,13 +98,10 @@ export function createServices(world: World, front: Front): Services {
   const transfer = createTransfer({
     store, home, allowSystemPaths, clock, ids, version, audit, settings, deployments: deployer, logSources: logSourceTable
   })
-  const deployments = {
-    list: (query: Parameters<typeof listDeployments>[1]) => listDeployments(store, query),
-    count: (query: DeploymentFilter) => countDeployments(store, query)
-  }
+  const deployments = createListed(store, deployer)
   const status = () => readStatus(store, { version, uptimeMs: elapsedOf(clock) - startedAtMs })
   const stats = createStats({ store, clock })
-  const records = createRecords({ findDeployment: id => findDeployment(store, id), deployer })
+  const records = createRecords({ findDeployment: deployments.find, deployer })
   const health = createHealth({
     store, clock, version, probe, home,
     checksHostNames: () => publicUrl !== null || settings.list('allowed_hosts').length > 0

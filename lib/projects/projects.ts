@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import { Refusal, invalid, notFound } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
+import type { DeploymentStatus, FinalStatus } from '../model/deployment.js'
 import { defaultEnv } from '../model/project.js'
 import type { Project } from '../model/project.js'
 import { findRights, tryRights } from '../proc/identity.js'
@@ -65,6 +66,8 @@ interface Needs {
   allowSystemPaths?: boolean | undefined
   deployments: {
     hasRunning(projectId: string): boolean
+    /** Deployments that have ended, which the database does not know yet (deploy/ends.ts), in order. */
+    kept(): ReadonlyArray<{ projectId: string; status: DeploymentStatus }>
     removeFilesOf(deployIds: string[]): Promise<void>
   }
 }
@@ -74,6 +77,16 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
   const all = keepProjects(store)
   const targets = createTargetPlaces()
   const now = (): string => new Date(clock.now()).toISOString()
+
+  /** With the status of a deployment that has ended, if that is not recorded yet. */
+  function current(projects: readonly Project[]): readonly Project[] {
+    const kept = new Map(deployments.kept().map(({ projectId, status }) => [projectId, status as FinalStatus]))
+    if (kept.size === 0) return projects
+    return projects.map(project => {
+      const status = kept.get(project.id)
+      return status === undefined || deployments.hasRunning(project.id) ? project : { ...project, status }
+    })
+  }
 
   /** The fields as they are kept; what may not be is refused. */
   function checked<F extends ProjectFields>(db: Reader, fields: F): F {
@@ -96,8 +109,8 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
   }
 
   return {
-    list: ({ tagIds = [] } = {}) => all().filter(project => tagIds.every(id => project.tagIds.includes(id))),
-    get: id => found(find(id), id),
+    list: ({ tagIds = [] } = {}) => current(all()).filter(project => tagIds.every(id => project.tagIds.includes(id))),
+    get: id => current([found(find(id), id)])[0] as Project,
 
     async create(given, actor) {
       await checkRights(given, null)

@@ -37,11 +37,13 @@ export interface CommitNeeds {
 export async function commit(needs: CommitNeeds): Promise<void> {
   const { plan, journal, sync } = needs
   const lines = listMoves(needs)
-  if (!lines.hasLines) return
-  await sync.staged(stagedFiles(needs), plan.folders.filter(folder => !folder.exists).map(folder => folder.path))
+  if (lines.hasLines) await sync.staged(stagedFiles(needs), plan.folders.filter(folder => !folder.exists).map(folder => folder.path))
+  // If nothing is to be moved, the target has what the archive has, and the journal says that, too.
   journal.ready(lines)
-  move(needs, lines)
-  await sync.moved(changedDirectories(lines))
+  if (lines.hasLines) {
+    move(needs, lines)
+    await sync.moved(changedDirectories(lines))
+  }
   journal.done()
 }
 

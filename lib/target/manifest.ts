@@ -165,6 +165,19 @@ export async function* readManifest(path: string, leastFiles = 0): AsyncGenerato
   yield* files
 }
 
+/** What writeManifest gave of a manifest that is on the disk, and the sizes of its files together. */
+export async function summarizeManifest(path: string): Promise<Manifest & { bytes: number }> {
+  const changed: string[] = []
+  let [fileCount, bytes] = [0, 0]
+  for await (const file of readManifest(path)) {
+    fileCount++
+    bytes += file.size
+    if (isChanged(file)) changed.push(`${file.path}\n`)
+  }
+  const changes = [new TextEncoder().encode(changed.join('')) as Uint8Array<ArrayBuffer>]
+  return { fileCount, changedCount: changed.length, changes, bytes }
+}
+
 function parseLine(line: string): Line {
   let file: Partial<Line> | null
   try {

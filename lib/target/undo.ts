@@ -25,7 +25,8 @@
  *                               what still lies in staging has not been moved, a file that has not the second time has
  *                               not got it, or has been changed since. So undoing may be cut short as well and be begun
  *                               again.
- *   `done`, `undone`            the deployment is complete, or was put back: staging is removed.
+ *   `done`, `undone`            the deployment is complete, or was put back: staging is removed. The journal of a complete one
+ *                               stays until its record says so, because it is what a start knows it by.
  *
  * After a kill -9 the kernel has every call that was made, in order, so the above is exact. After a power cut it has
  * what reached the disk: a file system with a journal of its own keeps names up to some moment, in order, and contents
@@ -163,7 +164,8 @@ export type Recovery =
   | 'untouched'   // nothing had been moved
   | 'put back'    // what had been moved was put back
   | 'complete'    // everything was in place
-  | 'lost'        // the target is gone, or its staging directory is gone or not ours, so nothing can be put back
+  | 'absent'      // the target is not there: it was removed, or its disk is missing, so nothing can be put back now
+  | 'lost'        // the staging directory is gone or not ours, or the target is a file, so nothing can be put back
 
 /** What the extraction itself still holds when it puts the target back: no name can lead it elsewhere. */
 export interface StillHeld {
@@ -173,7 +175,8 @@ export interface StillHeld {
 }
 
 /**
- * Ends the extraction of a journal: the target becomes what it was, or stays complete. Removes the journal. Without
+ * Ends the extraction of a journal: the target becomes what it was, or stays complete. Removes the journal, unless there
+ * is still something to be done: to record that it is `complete`, or to put back a target that is `absent`. Without
  * `held`, target and staging directory are looked for, and the latter must be the one that the extraction made. `settle`
  * is called while the journal is still there, for what has to be done before nobody remembers this extraction.
  */
@@ -189,17 +192,19 @@ export function recover(
     else recovery = recoverIn(disk, held, found, onUndone)
   }
   settle(recovery)
-  file.remove()
+  if (recovery !== 'complete' && recovery !== 'absent') file.remove()
   return recovery
 }
 
 function recoverLater(disk: Disk, found: Found, onUndone: () => void): Recovery {
-  if (disk.lstatSync(found.target, { throwIfNoEntry: false }) === undefined) return 'lost'
+  if (disk.lstatSync(found.target, { throwIfNoEntry: false }) === undefined) {
+    return found.state === 'done' ? 'complete' : 'absent'
+  }
   let root: HeldDirectory
   try {
     root = holdTarget(disk, found.target)
   } catch (error) {
-    if (error instanceof Refusal && error.code === 'target_is_a_file') return 'lost'
+    if (error instanceof Refusal && error.code === 'target_is_a_file') return found.state === 'done' ? 'complete' : 'lost'
     throw error
   }
   try {

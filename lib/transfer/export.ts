@@ -22,7 +22,7 @@ import type { Project } from '../model/project.js'
 import { runHelper } from '../proc/helper.js'
 import { findRights } from '../proc/identity.js'
 import type { Reader } from '../store/database.js'
-import { latestSuccessWithArchive, listDeployments } from '../store/tables/deployments.js'
+import { latestSuccessWithArchive, listDeployments, liveDeployment } from '../store/tables/deployments.js'
 import { listLabels } from '../store/tables/labels.js'
 import { listProjects } from '../store/tables/projects.js'
 import { readSettings } from '../store/tables/settings.js'
@@ -122,8 +122,15 @@ function readSnapshot({ store, logSources }: TransferNeeds, request: ExportReque
     tags: labels('tag'),
     logSources: projects.flatMap(({ id }) => logSources?.list(store, id) ?? []),
     deployments: request.logs ? projects.flatMap(({ id }) => finishedDeployments(store, id).slice(0, limit)) : [],
-    artifacts: new Map(request.artifacts ? projects.map(({ id }) => [id, latestSuccessWithArchive(store, id) ?? null]) : [])
+    artifacts: new Map(request.artifacts ? projects.map(({ id }) => [id, artifactOf(store, id)]) : [])
   }
+}
+
+/** What is live, if its archive is kept; if nothing is known to be live, the newest success that has one. */
+function artifactOf(store: Reader, projectId: string): DeploymentRow | null {
+  const live = liveDeployment(store, projectId)
+  if (live !== undefined) return live.hasArtifact ? live : null
+  return latestSuccessWithArchive(store, projectId) ?? null
 }
 
 /** What is queued or running would never end anywhere else. */

@@ -87,7 +87,7 @@ interface Unpacked {
   /** Of deployments that are created or replaced: the file, and its ending under the deployment's name. */
   deployments: Map<string, Array<{ path: string; ending: string }>>
   /** By project. */
-  artifacts: Map<string, string>
+  artifacts: Map<string, { path: string; deployId: string | null }>
 }
 
 interface Unpacking {
@@ -118,8 +118,8 @@ async function unpack(given: Package, { plan, scratch, signal }: Unpacking): Pro
 /** Those of projects that are created or replaced; the archive of a deployment that is, is kept as such. */
 async function unpackArtifacts(
   given: Package, { plan, scratch, signal }: Unpacking, deployments: Unpacked['deployments']
-): Promise<Map<string, string>> {
-  const artifacts = new Map<string, string>()
+): Promise<Unpacked['artifacts']> {
+  const artifacts: Unpacked['artifacts'] = new Map()
   const projects = new Set(changed(plan.projects).map(({ id }) => id))
   const planned = new Map(changed(plan.deployments).map(one => [one.id, one]))
   for (const { projectId, deployId, sha256 } of given.artifacts()) {
@@ -128,7 +128,7 @@ async function unpackArtifacts(
     const path = scratch.file()
     await given.extract(artifactPath(projectId), path, { sha256, signal })
     await checkArchive(path, projectId)
-    if (projects.has(projectId)) artifacts.set(projectId, path)
+    if (projects.has(projectId)) artifacts.set(projectId, { path, deployId })
     if (deployment === undefined || deployment.record.row.projectId !== projectId) continue
     deployment.record.row.hasArtifact = true
     deployments.get(deployment.id)?.push({ path, ending: '.zip' })
@@ -213,7 +213,8 @@ async function placeFiles(
   try {
     for (const [id, parts] of files.deployments) {
       for (const ending of ['.log', '.manifest', '.zip']) {
-        await place(join(home.deployments, id + ending), parts.find(part => part.ending === ending)?.path)
+        const from = parts.find(part => part.ending === ending)?.path
+        if (from !== undefined || ending !== '.zip') await place(join(home.deployments, id + ending), from)
       }
     }
     return { putBack, forget }
@@ -249,7 +250,11 @@ function apply(tx: Transaction, plan: ImportPlan, { logSources }: TransferNeeds)
   const byStart = changed(plan.deployments).reverse().sort((a, b) => Date.parse(a.record.row.startTime) - Date.parse(b.record.row.startTime))
   for (const { action, id, record } of byStart) {
     if (action === 'create') insertDeployment(tx, record.row)
-    else updateDeployment(tx, id, record.row)
+    else {
+      // What was put in place here stays so, in the same order, and an archive that the package does not have stays, too.
+      const { placed, hasArtifact, archiveBytes, archiveSha256, ...row } = record.row
+      updateDeployment(tx, id, hasArtifact ? { ...row, hasArtifact, archiveBytes, archiveSha256 } : row)
+    }
   }
 }
 
@@ -269,9 +274,9 @@ async function restore(needs: TransferNeeds, { files, result, request }: Restori
   const { created, replaced, skipped, failed } = result.artifacts
   for (const list of [created, replaced]) {
     for (const projectId of [...list]) {
-      const archivePath = files.artifacts.get(projectId) as string
+      const { path: archivePath, deployId } = files.artifacts.get(projectId) as { path: string; deployId: string | null }
       try {
-        await needs.deployments.restore({ projectId, archivePath, signal: request.signal })
+        await needs.deployments.restore({ projectId, archivePath, deployId, signal: request.signal })
       } catch (error) {
         list.splice(list.indexOf(projectId), 1)
         skipped.push(projectId)

@@ -38,7 +38,7 @@ export interface TransferNeeds {
     hasRunning(projectId: string): boolean
     readOutput(deployId: string, options: { maxBytes: number }): Promise<{ text: string; truncated: boolean }>
     /** Extracts over the project's target, in the project's turn; what is there and not in the archive stays. */
-    restore(request: { projectId: string; archivePath: string; signal: AbortSignal | undefined }): Promise<unknown>
+    restore(request: { projectId: string; archivePath: string; deployId: string | null; signal: AbortSignal | undefined }): Promise<unknown>
   }
   /** Absent where this program has none. */
   logSources?: LogSourceTable

@@ -1,6 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { logHandlers } from '../../lib/api/logs.js'
+import type { ApiRequest } from '../../lib/api/route.js'
+import type { DeploymentRow } from '../../lib/model/deployment.js'
 import { eventsOf, formOf, sentEventsOf } from '../support/client.js'
 import type { FormFields } from '../support/client.js'
 import { startServer } from '../support/server.js'
@@ -199,3 +202,18 @@ t.test('records', async t => {
   })
 })
 
+t.test('a stream of events tells of an end that is not recorded yet, and how it ended all the same', async t => {
+  const row = { id: 'dep_a', projectId: 'proj_a', status: 'success', duration: '1.00s', endTime: '2030-01-01T00:00:00.000Z' } as DeploymentRow
+  const never = (): never => { throw new Error('not asked') }
+  const handlers = logHandlers({
+    records: { find: () => row, row: () => row, complete: never, listed: never },
+    deployer: { async *follow() {}, unrecorded: () => 'the end is not recorded yet', outputStream: never, outputWindow: never },
+    deployments: { list: never, count: never }
+  })
+  const request = { params: { deployId: 'dep_a' }, headers: {}, query: new URLSearchParams() } as unknown as ApiRequest
+  const reply = handlers.stream(request)
+  if (reply.kind !== 'stream') throw new Error('it must be a stream')
+  const written: string[] = []
+  await reply.run({ signal: new AbortController().signal, write: async chunk => void written.push(String(chunk)) })
+  t.match(written.join(''), /event: log\ndata: {"data":"→ the end is not recorded yet","at":"2030-01-01T00:00:00\.000Z"}\n\nevent: status\ndata: {"status":"success","duration":"1\.00s"}\n\n$/)
+})

@@ -1,4 +1,4 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { once } from 'node:events'
@@ -114,10 +114,10 @@ async function pagesOf({ client, server }: Stage): Promise<Record<string, Record
   return pages
 }
 
-/** Of archives only the newest is carried, and directories are made anew: there are no other differences. */
+/** Of archives only that of what is live is carried, what changed a target is of one machine, and directories are made anew. */
 function withoutArchives(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value, (key, field) => {
-    if (key === 'hasArtifact') return undefined
+    if (key === 'hasArtifact' || key === 'placed') return undefined
     return field?.isDir === true ? { ...field, mtime: null } : field
   }))
 }
@@ -437,4 +437,37 @@ t.test('verify: what the database holds, and a sentence for each thing that was 
     { check: 'database', level: 'ok' }, { check: 'deployments', level: 'ok' },
     { check: 'deployPath', level: 'warning', id, next: /first deployment/ }
   ])
+})
+
+t.test('a package has what is live, also if its deployment has failed, and what is restored is live there', async t => {
+  const stage = await startServer(t, { clock })
+  const shop = await stage.createProject('shop')
+  const push = async (text: string, postDeploy: string): Promise<string> => {
+    const file = { filename: 'a.zip', bytes: await zipOf({ 'index.html': text }) }
+    const reply = await stage.as(shop.token).upload([['projectId', shop.id], ['postDeploy', postDeploy], ['file', file]])
+    return reply.headers['x-svc-deploy-id'] as string
+  }
+  const good = await push('good', 'true')
+  const live = await push('live', 'exit 1')
+  const bytes = await exported(stage)
+
+  /** What a new server has of it. */
+  async function importedRows(t: Test, bytes: Buffer): Promise<unknown[]> {
+    const target = await startServer(t, { clock })
+    writeFileSync(join(shop.deployPath, 'index.html'), 'gone')
+    await imported(target, bytes, '?accessSettings=1')
+    const rows = (await target.client.get('/api/logs')).body as Array<{ id: string; hasArtifact: boolean; placed: number | null }>
+    return rows.map(({ id, hasArtifact, placed }) => [id, hasArtifact, placed])
+  }
+  await t.test('its archive', async t => {
+    t.strictSame(await importedRows(t, bytes), [[live, true, 1], [good, false, null]])
+    t.equal(readFileSync(join(shop.deployPath, 'index.html'), 'utf8'), 'live')
+  })
+  await t.test('or, if that is gone, the target itself', async t => {
+    writeFileSync(join(shop.deployPath, 'index.html'), 'live, and changed')
+    rmSync(join(stage.home.deployments, `${live}.zip`))
+    const packed = await exported(stage)
+    t.strictSame(await importedRows(t, packed), [[live, false, null], [good, false, null]])
+    t.equal(readFileSync(join(shop.deployPath, 'index.html'), 'utf8'), 'live, and changed')
+  })
 })

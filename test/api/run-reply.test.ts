@@ -11,7 +11,7 @@ t.test('lines as they come, then how it ended', async t => {
     }
   }
   const row = { id: 'dep_a', status: 'failed', duration: '1.00s' } as DeploymentRow
-  const reply = runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, { follow }, 'https://deploy.example.org/deployments/dep_a')
+  const reply = runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, { follow, unrecorded: () => null }, 'https://deploy.example.org/deployments/dep_a')
   if (reply.kind !== 'stream') throw new Error('it must be a stream')
   t.same(reply.headers['x-svc-deploy-url'], 'https://deploy.example.org/deployments/dep_a')
   const written: string[] = []
@@ -26,4 +26,20 @@ t.test('lines as they come, then how it ended', async t => {
       ''
     ].join('\n')
   )
+})
+
+t.test('an end that is not recorded yet is told, and how it ended all the same', async t => {
+  async function* follow(): AsyncIterable<StoredBlock> {}
+  const row = { id: 'dep_a', status: 'success', duration: '1.00s' } as DeploymentRow
+  const deployer = { follow, unrecorded: (id: string) => `the end of ${id} is not recorded yet` }
+  const reply = runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, deployer, null)
+  if (reply.kind !== 'stream') throw new Error('it must be a stream')
+  const written: string[] = []
+  const { signal } = new AbortController()
+  await reply.run({ signal, write: async chunk => void written.push(String(chunk)) })
+  t.strictSame(written.join('').split('\n'), [
+    '{"event":"log","data":"→ the end of dep_a is not recorded yet"}',
+    '{"event":"status","status":"success","duration":"1.00s","deployId":"dep_a"}',
+    ''
+  ])
 })

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createExecutors } from '../../lib/deploy/executors.js'
-import { extractArchive, recoverTargets } from '../../lib/deploy/extract.js'
+import { endJournal, extractArchive, recoverTargets } from '../../lib/deploy/extract.js'
 import { findIdentity, maySwitchUser, type Rights } from '../../lib/proc/identity.js'
 import { disk } from '../../lib/target/disk.js'
 import { formatHelper, journalAt } from '../../lib/target/journal-file.js'
@@ -35,9 +35,12 @@ t.test('extraction with the rights of a project user', options, async t => {
     const deployments = join(directory, 'home/deployments')
     const put = async (files: Record<string, string>) => writeFileSync(archivePath, await zipOf(files), { mode: 0o600 })
     await put(files)
-    const extract = (deployId: string, signal = new AbortController().signal) => extractArchive(executors, {
-      archivePath, target, rights, deployId, home: { deployments }, limits: { maxEntries: 1000, maxExtractedBytes: 1e9 }, signal
-    })
+    const extract = async (deployId: string, signal = new AbortController().signal) => {
+      const limits = { maxEntries: 1000, maxExtractedBytes: 1e9 }
+      const extracted = await extractArchive(executors, { archivePath, target, rights, deployId, home: { deployments }, limits, signal })
+      await endJournal({ deployments }, { deployId, target })
+      return extracted
+    }
     return { directory, target, deployments, put, extract }
   }
 
@@ -120,6 +123,26 @@ t.test('extraction with the rights of a project user', options, async t => {
     writeFileSync(journal, `${formatHelper({ user: 'nobody', pid: other.pid as number, startedAt: '1' })}target ${target}\n`)
     await recoverTargets(executors, { home: { deployments }, onProblem: (_, error) => t.fail(String(error)) })
     t.ok(isRunning(other.pid as number))
+    t.notOk(existsSync(journal))
+  })
+
+  t.test('a start keeps what says that everything is in place until that is recorded', async t => {
+    const { target, deployments } = await stage(openDirectory(t), {})
+    const journal = join(deployments, 'dep_1.undo')
+    const staging = join(target, '.svc-staging-dep_1')
+    for (const path of [staging, join(staging, 'mark')]) {
+      mkdirSync(path, 0o700)
+      chownSync(path, nobody, nobody)
+    }
+    const text = `svc-undo 2\nhelper nobody ${2 ** 22} 1\ntarget ${target}\nstaging mark\nready 0 0\ndone\n`
+    writeFileSync(journal, text, { mode: 0o600 })
+    const full = async (): Promise<void> => { throw new Error('the disk is full') }
+    await recoverTargets(executors, { home: { deployments }, onComplete: full })
+    t.notOk(existsSync(staging))
+    t.equal(readFileSync(journal, 'utf8'), text)
+    const complete: string[] = []
+    await recoverTargets(executors, { home: { deployments }, onComplete: async id => complete.push(id) })
+    t.strictSame(complete, ['dep_1'])
     t.notOk(existsSync(journal))
   })
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { appendFile, readFile, rm } from 'node:fs/promises'
+import { appendFile, readFile, rename, rm, symlink } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { openOutput } from '../../lib/deploy/output.js'
@@ -89,4 +89,63 @@ t.test('after a failed write later lines are kept if they can be', async t => {
   output.say('kept')
   await output.flush().catch(() => {})
   t.equal(await readFile(path, 'utf8'), `${at} kept\n`)
+})
+
+/** Exchanges the file for one that has no room; gives the way back. */
+async function fill(path: string): Promise<() => Promise<void>> {
+  await rename(path, `${path}.kept`)
+  await symlink('/dev/full', path)
+  return () => rename(`${path}.kept`, path)
+}
+
+const needsFull = { skip: !existsSync('/dev/full') && 'there is no /dev/full' }
+
+t.test('where the deployment has to go on, lines that cannot be written are counted in their place, sentences kept', needsFull, async t => {
+  const path = join(t.testdir({}), 'dep.log')
+  const output = await openOutput({ path, clock })
+  output.goOn()
+  output.say('one')
+  await output.flush()
+  const hasRoom = await fill(path)
+  output.say('two')
+  for (const text of ['lost', 'lost, too']) output.line(text)
+  await output.flush()
+  t.match(output.unwritten, { code: 'ENOSPC' })
+  output.line('and this')
+  output.say('three')
+  output.line('and that')
+  await output.flush()
+  await hasRoom()
+  output.line('four')
+  await output.flush()
+  t.equal(output.unwritten, null)
+  const lines = (await readFile(path, 'utf8')).split('\n').map(line => line.slice(25).replace(/ \(ENOSPC.*$/, ''))
+  t.strictSame(lines, [
+    'one', 'two', '→ missing here: 3 lines (99 B) of output that could not be written', 'three',
+    '→ missing here: 1 line (34 B) of output that could not be written', 'four', ''
+  ])
+})
+
+t.test('else a lost line stops the script, and what svc itself said is written when it can be', needsFull, async t => {
+  const path = join(t.testdir({}), 'dep.log')
+  const output = await openOutput({ path, clock })
+  const hasRoom = await fill(path)
+  output.line('lost')
+  await t.rejects(output.flush(), { code: 'ENOSPC' })
+  t.throws(() => output.line('no more'), { code: 'ENOSPC' })
+  output.say('the end')
+  await hasRoom()
+  await t.rejects(output.flush(), { code: 'ENOSPC' }, 'the step has failed all the same')
+  t.equal(output.unwritten, null)
+  t.match(await readFile(path, 'utf8'), /missing here: 1 line .*\n.*the end\n$/)
+})
+
+t.test('what is written can be brought to the disk', async t => {
+  const path = join(t.testdir({}), 'dep.log')
+  const output = await openOutput({ path, clock })
+  output.say('one')
+  await output.flush()
+  await output.sync()
+  await rm(path)
+  await t.rejects(output.sync(), { code: 'ENOENT' })
 })

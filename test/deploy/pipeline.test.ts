@@ -1,4 +1,5 @@
 import t from 'tap'
+import { setImmediate as turn } from 'node:timers/promises'
 import { mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { deployStage } from '../support/deploy-stage.js'
@@ -138,4 +139,32 @@ t.test('a target that is a file is refused by its step', async t => {
   const row = await stage.deploy(project, { 'a.txt': 'a' })
   t.match(row, { status: 'failed', errorMessage: /^Preparing the target directory failed: / })
   t.equal(await readFile(project.deployPath, 'utf8'), 'a file')
+})
+
+t.test('a list of changes that cannot be written does not keep the post-deploy script from running', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({
+    preDeployScript: `rm -r '${stage.home.tmp}'`,
+    postDeployScript: 'set -u; echo "changes [$SVC_CHANGES]"'
+  })
+  const row = await stage.deploy(project, { 'index.html': 'hello' })
+  t.match(row, { status: 'success', placed: 1 })
+  t.match(await stage.output(row.id), /→ the list of changes could not be written: the post-deploy script runs without it.*ENOENT[^]*\nchanges \[\]\n/)
+})
+
+t.test('what becomes of a deployment afterwards does not change what is live', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  const first = await stage.deploy(project, { 'a.txt': '1' }, { postDeploy: 'exit 1' })
+  t.match(first, { status: 'failed', placed: 1 })
+  const unplaced = await stage.deploy(project, { 'a.txt': '2' }, { preDeploy: 'exit 1' })
+  t.match(unplaced, { status: 'failed', placed: null })
+  const run = await stage.push(project, { 'a.txt': '3' }, { postDeploy: 'sleep 60' })
+  while (stage.row(run.deployId).steps.at(-1)?.name !== 'postDeploy') await turn()
+  t.equal(stage.row(run.deployId).placed, 2, 'at once, not at the end')
+  t.match(await stage.deployer.cancel(run.deployId, { name: 'admin', ip: null }), { status: 'failed', placed: 2 })
+  await stage.deployer.mark(run.deployId, 'success', { name: 'admin', ip: null })
+  t.equal(stage.row(run.deployId).placed, 2)
+  const rollback = await stage.deployer.rollback(first.id, { actor: { name: 'admin', ip: null } })
+  t.match(await rollback.finished, { status: 'failed', placed: 3 }, 'its script fails as the first time')
 })

@@ -1,8 +1,6 @@
 import t from 'tap'
-import { Refusal } from '../../lib/base/refusal.js'
-import { endOf, eventOf, moveRecord, moveToEnd, notifyOf } from '../../lib/deploy/record.js'
+import { endOf, eventOf, moveRecord, notifyOf } from '../../lib/deploy/record.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
-import { updateDeployment } from '../../lib/store/tables/deployments.js'
 import { deployStage } from '../support/deploy-stage.js'
 
 t.test('a record moves only as the table allows', async t => {
@@ -35,22 +33,6 @@ t.test('the end has its time and its duration', async t => {
   })
   t.equal(eventOf('success'), 'deploy_success')
   t.equal(eventOf('failed'), 'deploy_failure')
-})
-
-t.test('an end that could not be recorded at first is recorded later', async t => {
-  const stage = await deployStage(t)
-  const project = await stage.addProject({ preDeployScript: 'exit 1' })
-  const { id } = await stage.deploy(project, { a: '1' })
-  await stage.store.write(tx => updateDeployment(tx, id, { status: 'running' }))
-  let refusals = 2
-  const full = new Refusal('unavailable', 'disk_full', 'full')
-  const write: typeof stage.store.write = work => (refusals-- > 0 ? Promise.reject(full) : stage.store.write(work))
-  const store = { ...stage.store, write }
-  const row = { ...stage.row(id), errorMessage: 'why' }
-  const final = await moveToEnd({ store, log: stage.log }, row, { status: 'failed', cause: 'end', errorMessage: 'why' })
-  t.match(final, { status: 'failed', errorMessage: 'why' })
-  t.equal(stage.row(id).status, 'failed')
-  t.equal(stage.faults.length, 2)
 })
 
 t.test('a notification that throws harms nobody, and a project that is gone is not told of', async t => {

@@ -38,7 +38,7 @@ t.test('what was queued or running has failed, and its output says so', async t 
     { id: queued.id, sentence: 'The server was restarted before the deployment had its turn', steps: ['success'] },
     {
       id: running.id,
-      sentence: 'The server was restarted while the deployment was running',
+      sentence: 'The server was restarted before the end of the deployment was recorded',
       steps: ['success', 'failed']
     }
   ]
@@ -123,7 +123,7 @@ t.test('a server killed while it changes a target: the next start finds it as it
   t.equal(texts.size, 1, `all files are of one deployment: ${[...texts].join(', ')}`)
   if (rows[0]?.status === 'failed') t.match(
     await stage.output(rows[0].id),
-    /✗ The server was restarted while the deployment was running/
+    /✗ The server was restarted before the end of the deployment was recorded/
   )
   t.notOk((await readdir(project.deployPath)).some(name => name.startsWith('.svc')), 'no staging is left')
   t.strictSame(await readdir(stage.home.tmp), [])

@@ -15,7 +15,7 @@ t.test('restore', async t => {
   writeFileSync(join(project.deployPath, 'extra'), 'stays')
 
   await t.test('extracts over the target, without scripts and without a record', async t => {
-    await deployer.restore({ projectId: project.id, archivePath })
+    await deployer.restore({ projectId: project.id, archivePath, deployId: null })
     t.strictSame(readdirSync(project.deployPath).sort(), ['extra', 'index.html'])
     t.strictSame((await stage.client.get('/api/logs')).body, [])
     t.strictSame(readdirSync(stage.home.deployments), [])
@@ -26,15 +26,26 @@ t.test('restore', async t => {
     const upload = stage.as(project.token).upload([['projectId', project.id], ['file', { filename: 'a.zip', bytes }]])
     const isRunning = async () => (await stage.client.get('/api/logs')).body[0]?.status === 'running'
     await until(isRunning)
-    await deployer.restore({ projectId: project.id, archivePath })
+    await deployer.restore({ projectId: project.id, archivePath, deployId: null })
     t.equal(readFileSync(join(project.deployPath, 'index.html'), 'utf8'), 'restored')
     t.ok(readdirSync(project.deployPath).includes('ran'))
     await upload
   })
 
+  await t.test('of a deployment that has a record: that is live', async t => {
+    const [deployed] = (await stage.client.get('/api/logs')).body
+    const other = await stage.createProject('other')
+    await deployer.restore({ projectId: other.id, archivePath, deployId: deployed.id })
+    await deployer.restore({ projectId: other.id, archivePath, deployId: 'dep_none' })
+    t.equal((await stage.client.get(`/api/logs/${deployed.id}`)).body.placed, 1, 'not in a project that is not its own')
+    await deployer.restore({ projectId: project.id, archivePath, deployId: deployed.id })
+    t.equal((await stage.client.get(`/api/logs/${deployed.id}`)).body.placed, 2)
+    t.strictSame(readdirSync(stage.home.deployments).filter(name => name.endsWith('.undo')), [])
+  })
+
   await t.test('refuses an unknown project, and everything while the server stops', async t => {
-    await t.rejects(deployer.restore({ projectId: 'proj_x', archivePath }), { code: 'not_found' })
+    await t.rejects(deployer.restore({ projectId: 'proj_x', archivePath, deployId: null }), { code: 'not_found' })
     await deployer.stop({ wait: true })
-    await t.rejects(deployer.restore({ projectId: project.id, archivePath }), { code: 'shutting_down' })
+    await t.rejects(deployer.restore({ projectId: project.id, archivePath, deployId: null }), { code: 'shutting_down' })
   })
 })

@@ -49,3 +49,17 @@ t.test('pruned records say so, keep their output, and their files are gone', asy
     { kind: 'conflict', code: 'no_archive' }
   )
 })
+
+t.test('the archive of what is live stays, also when its deployment has failed', async t => {
+  const stage = await deployStage(t)
+  stage.values.keep_archives = 1
+  const project = await stage.addProject({ postDeployScript: 'echo "after [$SVC_PREVIOUS_DEPLOY_ID]"; test ! -e broken' })
+  await stage.deploy(project, { 'a.txt': '1' })
+  const live = await stage.deploy(project, { 'a.txt': '2', broken: '' })
+  t.equal(live.status, 'failed')
+  for (let count = 0; count < 5; count++) await stage.deploy(project, { 'a.txt': '3' }, { preDeploy: 'exit 1' })
+  t.equal(stage.row(live.id).hasArtifact, true, 'five newer ones have failed, and changed nothing')
+  t.ok(existsSync(createFiles(stage.home).archive(live.id)))
+  const next = await stage.deploy(project, { 'a.txt': '4' })
+  t.match(await stage.output(next.id), `after [${live.id}]`)
+})

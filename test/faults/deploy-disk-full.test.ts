@@ -1,7 +1,10 @@
 import t from 'tap'
+import { existsSync } from 'node:fs'
+import { setImmediate as turn } from 'node:timers/promises'
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import { writeSetting } from '../../lib/store/tables/settings.js'
 import { deployStage, never } from '../support/deploy-stage.js'
 import { smallDisk } from '../support/small-disk.js'
 
@@ -53,4 +56,35 @@ t.test('the disk of the target fills: the deployment fails, the target is as it 
   t.match(row, { status: 'failed', errorMessage: /^Extracting the archive failed: .*no space/ })
   t.strictSame(await readdir(project.deployPath), ['a.txt'])
   t.equal(await readFile(join(project.deployPath, 'a.txt'), 'utf8'), 'old')
+})
+
+t.test('the disk fills when the files are in place: the deployment comes to the end that it has', async t => {
+  const disk = smallDisk(t, 8 * megabyte)
+  if (disk === null) return
+  const stage = await deployStage(t, join(disk, 'server'))
+  const filling = join(disk, 'filling')
+  const project = await stage.addProject({
+    deployPath: t.testdir({}),
+    postDeployScript: `head -c 100M /dev/zero > '${filling}'; seq 1 5000; touch filled; while [ ! -e go ]; do sleep 0.02; done; touch ran`
+  })
+  const run = await stage.push(project, { 'a.txt': '1' })
+  while (!existsSync(join(project.deployPath, 'filled'))) await turn()
+  // The room that the redo log has reserved, down to what no record needs.
+  for (const length of [64 * 1024, 4 * 1024, 64]) {
+    await stage.store.write(tx => writeSetting(tx, 'ballast', 'b'.repeat(length))).then(function more(): Promise<unknown> {
+      return stage.store.write(tx => writeSetting(tx, 'ballast', 'b'.repeat(length))).then(more)
+    }).catch(() => {})
+  }
+  await writeFile(join(project.deployPath, 'go'), '')
+  const row = await run.finished
+  t.match(row, { status: 'success', fileCount: 1 })
+  t.strictSame((await readdir(project.deployPath)).sort(), ['a.txt', 'filled', 'go', 'ran'], 'the script went on to its end')
+  t.equal(stage.deployer.current(stage.row(row.id)).status, 'success')
+  t.type(stage.deployer.unrecorded(row.id), 'string')
+
+  await rm(filling)
+  await stage.change(project, { postDeployScript: '' })
+  const next = await stage.deploy(project, { 'a.txt': '2' })
+  t.match([stage.row(row.id), next], [{ status: 'success', placed: 1 }, { status: 'success', placed: 2 }])
+  t.match(await stage.output(row.id), /→ missing here: \d+ lines .* that could not be written \(ENOSPC.*\n→ post-deploy script ended with exit code 0.*\n.*\n✓ success/)
 })

@@ -22,10 +22,11 @@ t.test('projects', async t => {
   mkdirSync(home)
   const running = new Set<string>()
   const removed: string[][] = []
+  const kept: Array<{ projectId: string; status: 'success' | 'failed' }> = []
   const projects = createProjects({
     ...stage,
     home,
-    deployments: { hasRunning: id => running.has(id), removeFilesOf: async ids => void removed.push(ids) }
+    deployments: { hasRunning: id => running.has(id), kept: () => kept, removeFilesOf: async ids => void removed.push(ids) }
   })
   const at = (name: string) => join(directory, 'sites', name)
 
@@ -35,6 +36,20 @@ t.test('projects', async t => {
     clock.advance(1000)
     const changed = await projects.update(made.id, { name: 'Shop' }, actor)
     t.match(changed, { name: 'Shop', createdAt: '2030-01-01T00:00:00.000Z', updatedAt: '2030-01-01T00:00:01.000Z' })
+  })
+
+  t.test('a deployment that has ended counts, also while that is not recorded', async t => {
+    const { id } = await projects.create({ name: 'kept', deployPath: at('kept') }, actor)
+    kept.push({ projectId: id, status: 'success' }, { projectId: id, status: 'failed' })
+    t.equal(projects.get(id).status, 'failed')
+    t.match(projects.list().find(project => project.id === id), { status: 'failed' })
+    running.add(id)
+    t.equal(projects.get(id).status, 'idle', 'the next one goes on: what the database says')
+    running.delete(id)
+    kept.length = 0
+    t.equal(projects.get(id).status, 'idle')
+    await projects.remove(id, actor)
+    removed.length = 0
   })
 
   t.test('paths are compared by segments, whatever their spelling', async t => {
@@ -90,7 +105,7 @@ t.test('projects', async t => {
       ...stage,
       home,
       audit: { within: () => { throw new Error('cut short') } },
-      deployments: { hasRunning: () => false, removeFilesOf: async ids => void removed.push(ids) }
+      deployments: { hasRunning: () => false, kept: () => [], removeFilesOf: async ids => void removed.push(ids) }
     })
     await t.rejects(failing.remove(id, actor), { message: 'cut short' })
     t.same(newestFirst(), before)

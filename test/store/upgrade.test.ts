@@ -7,7 +7,8 @@ import { createMemory } from '../../lib/store/memory.js'
 import { schemaVersion, versionOf } from '../../lib/store/schema.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 import { readSettings, writeSetting } from '../../lib/store/tables/settings.js'
-import { insertDeployment } from '../../lib/store/tables/deployments.js'
+import type { DeploymentStep } from '../../lib/model/deployment.js'
+import { findDeployment, insertDeployment, liveDeployment } from '../../lib/store/tables/deployments.js'
 import { insertLabel } from '../../lib/store/tables/labels.js'
 import { findProject, insertProject } from '../../lib/store/tables/projects.js'
 import { olderDatabase, olderVersion } from '../support/older-database.js'
@@ -105,4 +106,25 @@ t.test('a full disk refuses the upgrade, and leaves the old as it is', async t =
   const disk = Object.assign(createFaultyDisk(realDisk), { failAt: 1, once: false, code: 'ENOSPC' })
   await t.rejects(openStore({ directory, disk }))
   t.ok(readFileSync(join(directory, 'svc.db')).equals(before))
+})
+
+t.test('an upgrade numbers what changed a target, in order of arrival and whatever its status', async t => {
+  const directory = t.testdir({})
+  const store = await openStore({ directory })
+  const at = '2026-01-01T00:00:00.000Z'
+  const extracted = (status: 'success' | 'failed'): DeploymentStep[] => [{ name: 'extract', status, startedAt: at, endedAt: at }]
+  await store.write(tx => {
+    for (const id of ['proj_a', 'proj_b']) insertProject(tx, aProject({ id, deployPath: `/srv/${id}`, token: id }))
+    insertDeployment(tx, aDeployment({ id: 'dep_1', steps: extracted('success'), startTime: '2026-01-09T00:00:00.000Z' }))
+    insertDeployment(tx, aDeployment({ id: 'dep_2', steps: extracted('failed') }))
+    insertDeployment(tx, aDeployment({ id: 'dep_3', status: 'failed', steps: extracted('success') }))
+    insertDeployment(tx, aDeployment({ id: 'dep_4', projectId: 'proj_b', steps: extracted('success') }))
+    insertDeployment(tx, aDeployment({ id: 'dep_5', steps: [] }))
+  })
+  await store.close()
+  await olderDatabase(join(directory, 'svc.db'))
+  const upgraded = await openStore({ directory })
+  t.teardown(() => upgraded.close())
+  t.strictSame(['dep_1', 'dep_2', 'dep_3', 'dep_4', 'dep_5'].map(id => findDeployment(upgraded, id)?.placed), [1, null, 2, 1, null])
+  t.equal(liveDeployment(upgraded, 'proj_a')?.id, 'dep_3')
 })

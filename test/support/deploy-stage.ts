@@ -74,6 +74,7 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
     quota: { changed: (projectId, bytes) => void kept.push([projectId, bytes]), recountLater: () => {} },
     audit: event => void audits.push(event),
     notify: notice => void notices.push(notice),
+    endRetriesMs: [1, 1],
     log: (message, error) => void faults.push([message, error])
   }
   const deployer = createDeployer(needs)

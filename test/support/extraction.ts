@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Refusal } from '../../lib/base/refusal.js'
-import { extractArchive } from '../../lib/deploy/extract.js'
+import { endJournal, extractArchive } from '../../lib/deploy/extract.js'
 import { filesAt, type ExtractionPaths } from '../../lib/deploy/extraction-files.js'
 import { runExtraction, type Extracted } from '../../lib/deploy/extraction.js'
 import { createExecutors, type Executors } from '../../lib/deploy/executors.js'
@@ -39,6 +39,10 @@ export function extractionStage(directory: string, deployId = 'dep_test', target
   const archivePath = join(directory, 'archive.zip')
   mkdirSync(target, { recursive: true })
   mkdirSync(deployments, { recursive: true })
+  const recorded = async (extracted: Extracted): Promise<ExtractedPaths> => {
+    await endJournal({ deployments }, { deployId, target })
+    return withPaths(extracted)
+  }
   return {
     target, deployments, archivePath,
     put: zip => writeFileSync(archivePath, zip),
@@ -46,10 +50,11 @@ export function extractionStage(directory: string, deployId = 'dep_test', target
       runExtraction(
         { target, deployId, umask: process.umask(), masksModes: false, limits: { maxEntries, maxExtractedBytes }, isDurable },
         filesAt(disk, pathsOf(directory, deployId)), disk, check, syncFileSystem
-      ).then(withPaths),
+      ).then(recorded),
     runThreads: ({ threads = sharedThreads, signal = new AbortController().signal, maxExtractedBytes = 1e9 } = {}) =>
-      extractArchive(threads, { archivePath, target, deployId, home: { deployments }, limits: { maxEntries: 200_000, maxExtractedBytes }, signal })
-        .then(withPaths),
+      extractArchive(threads, {
+        archivePath, target, deployId, home: { deployments }, limits: { maxEntries: 200_000, maxExtractedBytes }, signal
+      }).then(recorded),
     state: () => [...snapshot(target), ...snapshot(deployments)]
   }
 }

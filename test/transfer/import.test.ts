@@ -7,7 +7,7 @@ import type { TransferNeeds } from '../../lib/transfer/needs.js'
 import type { LogSourceRecord } from '../../lib/transfer/package.js'
 import { createSettings } from '../../lib/system/settings.js'
 import type { Store } from '../../lib/store/database.js'
-import { findDeployment, listDeployments } from '../../lib/store/tables/deployments.js'
+import { findDeployment, listDeployments, placeDeployment, updateDeployment } from '../../lib/store/tables/deployments.js'
 import { listProjects } from '../../lib/store/tables/projects.js'
 import { openStage } from '../support/store.js'
 import { snapshot } from '../support/tree.js'
@@ -197,4 +197,19 @@ t.test('what a package says is held to the rules of the API', async t => {
   })
   t.match(listProjects(store), [{ name: 'Shop\\n✓ success', env: 'a\\u202eb', allowedEnv: ['APP_*'], description: 'One\nTwo' }])
   t.match(findDeployment(store, 'dep_a'), { projectName: 'x\\ny', message: 'm\\nn' })
+})
+
+t.test('what is live here stays live when its record is replaced, and keeps its archive', async t => {
+  const { store, home, take } = await openImport(t)
+  const files = { 'projects.json': [project], 'deployments.json': [{ ...deployment, placed: 7, hasArtifact: false }] }
+  await take(files)
+  t.equal(findDeployment(store, 'dep_a')?.placed, null, 'the number of another machine says nothing here')
+  await store.write(tx => {
+    placeDeployment(tx, 'dep_a')
+    updateDeployment(tx, 'dep_a', { hasArtifact: true, archiveBytes: 3, archiveSha256: 'abc' })
+  })
+  writeFileSync(join(home.deployments, 'dep_a.zip'), 'zip')
+  await take(files, overwrite)
+  t.match(findDeployment(store, 'dep_a'), { placed: 1, hasArtifact: true, archiveBytes: 3, archiveSha256: 'abc' })
+  t.equal(readFileSync(join(home.deployments, 'dep_a.zip'), 'utf8'), 'zip')
 })

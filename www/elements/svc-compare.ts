@@ -7,6 +7,7 @@ import type { Template } from '../dom/html.js'
 import { compareRows, compareScripts } from './compare-rows.js'
 import type { ScriptChange } from './compare-rows.js'
 import { errorLine } from './field.js'
+import { liveBefore } from './live.js'
 import { agoWords, deploymentWords, errorWords } from './words.js'
 import { countWords, t } from '../words/t.js'
 
@@ -38,7 +39,7 @@ const pageSize = 100
 
 /**
  * A deployment beside another of its project. Properties `deployment`, `calls`; `against`: the other's id, or null for
- * the last good one before it. Event `against`.
+ * what was in place before it. Event `against`.
  */
 export class SvcCompare extends SvcElement {
   static override sheet = css`
@@ -215,7 +216,7 @@ export class SvcCompare extends SvcElement {
     this.#problem = null
     try {
       const { items } = await this.calls.deployments({ projectId, limit: offered }, this.signal)
-      let other = this.#against === null ? lastGood(items, this.#deployment) : (items.find(item => item.id === this.#against) ?? null)
+      let other = this.#against === null ? liveBefore(items, this.#deployment) : (items.find(item => item.id === this.#against) ?? null)
       if (this.#against !== null && other === null) other = await this.calls.deployment(this.#against, this.signal)
       if (mine !== this.#asked) return
       this.#others = items.filter(item => item.id !== id)
@@ -236,13 +237,6 @@ export class SvcCompare extends SvcElement {
 }
 
 const statusWords = { queued: 'Queued', running: 'Running', success: 'Success', failed: 'Failed' } as const
-
-/** The newest success before it; where there is none, the one before it, or after. */
-function lastGood(items: readonly DeploymentRow[], { id, startTime }: DeploymentRow): DeploymentRow | null {
-  const others = items.filter(item => item.id !== id)
-  const earlier = others.filter(item => item.startTime < startTime)
-  return earlier.find(({ status }) => status === 'success') ?? earlier[0] ?? others.at(-1) ?? null
-}
 
 function scripts({ step, before, now, isOther }: ScriptChange): Template | null {
   if (!isOther) return null

@@ -4,6 +4,7 @@ import type { Calls } from '../server/calls.js'
 import { css, SvcElement } from '../dom/element.js'
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
+import { liveAmong } from './live.js'
 import { question } from './question.js'
 import { NoticeEvent } from './svc-notices.js'
 import { deploymentWords, errorWords, sizeWords } from './words.js'
@@ -199,8 +200,7 @@ export class SvcDeploymentActions extends SvcElement {
     this.#open('roll_back')
     try {
       const { items } = await calls.deployments({ projectId: source.projectId, limit: neighbours }, this.signal)
-      // The files in place are those of the last one that came as far as extracting, whatever its scripts did then.
-      const inPlace = items.find(item => item.fileCount !== null) ?? null
+      const inPlace = liveAmong(items)
       this.#rollback = { source, inPlace, changes: null }
       this.update()
       if (inPlace === null || inPlace.id === source.id) return

@@ -144,17 +144,23 @@ export function newestStartMs(db: Reader): number | null {
   return newest === null ? null : Date.parse(newest)
 }
 
-/** The success of a project that came last, whatever the clock said then: what is in its target. */
-export function lastArrivedSuccess(db: Reader, projectId: string): string | undefined {
-  const sql = `SELECT id FROM deployments WHERE projectId = ? AND status = 'success' ORDER BY position DESC LIMIT 1`
-  return db.get<{ id: string }>(sql, projectId)?.id
+/**
+ * The deployment whose files are in a project's target: the newest whose extraction completed, whatever its status and
+ * whatever the clock said then. Undefined if none is known.
+ */
+export function liveDeployment(db: Reader, projectId: string): DeploymentRow | undefined {
+  const sql = 'SELECT * FROM deployments WHERE projectId = ? AND placed IS NOT NULL ORDER BY placed DESC LIMIT 1'
+  return one(db.get(sql, projectId))
 }
 
-/** A project's newest success. */
-export function latestSuccess(db: Reader, projectId: string): DeploymentRow | undefined {
-  return one(
-    db.get(`SELECT * FROM deployments WHERE projectId = ? AND status = 'success' ${newestFirst} LIMIT 1`, projectId)
-  )
+/**
+ * Records that the files of a deployment are in its project's target now: it gets the number after the highest. One that
+ * has a number keeps it, unless it was put there `again`.
+ */
+export function placeDeployment(tx: Transaction, id: string, { again = false } = {}): void {
+  const next = `SELECT coalesce(max(other.placed), 0) + 1 FROM deployments AS other
+    WHERE other.projectId = deployments.projectId AND other.placed IS NOT NULL`
+  tx.run(`UPDATE deployments SET placed = (${next}) WHERE id = ?${again ? '' : ' AND placed IS NULL'}`, id)
 }
 
 /** A project's newest success whose archive is still kept. */

@@ -194,8 +194,8 @@ t.test('an output that is being written is cut at the moment, and the deployment
   t.equal((await svc(['restore', 'a.zip'], { cwd, env: { SVC_HOME: home } })).code, 0)
   const again = await startServeProcess(t, cwd, [], { SVC_HOME: home })
   const [deployment] = await again.deployments(project.id)
-  t.match(deployment, { id: upload.deployId, status: 'failed', errorMessage: /restarted while the deployment was running/ })
-  t.match(deployment?.output, /line \d+\n✗ The server was restarted while the deployment was running/)
+  t.match(deployment, { id: upload.deployId, status: 'failed', errorMessage: /restarted before the end of the deployment was recorded/ })
+  t.match(deployment?.output, /line \d+\n→ the files of this deployment stay in place; .*\n✗ The server was restarted before the end of the deployment was recorded/)
 })
 
 t.test('a disk that fills up leaves nothing behind, and says so', async t => {

@@ -7,9 +7,10 @@ import {
   deleteDeploymentsOf,
   findDeployment,
   insertDeployment,
-  latestSuccess,
+  liveDeployment,
   latestSuccessWithArchive,
   listDeployments,
+  placeDeployment,
   unfinishedDeployments,
   updateDeployment
 } from '../../../lib/store/tables/deployments.js'
@@ -99,10 +100,23 @@ t.test('pages by `before` join without a gap, and an unknown one is refused', as
 t.test('unfinished ones come in order of arrival; successes newest first, with an archive or not', async t => {
   const store = await withRows(t, some)
   t.same(ids(unfinishedDeployments(store)), ['dep_5', 'dep_6'])
-  t.equal(latestSuccess(store, 'proj_a')?.id, 'dep_3')
   t.equal(latestSuccessWithArchive(store, 'proj_a')?.id, 'dep_1')
-  t.equal(latestSuccess(store, 'proj_b'), undefined)
   t.equal(latestSuccessWithArchive(store, 'proj_b'), undefined)
+})
+
+t.test('live is what changed the target last, whatever its status', async t => {
+  const store = await withRows(t, some)
+  t.equal(liveDeployment(store, 'proj_a'), undefined, 'nothing is known to be in the target')
+  const place = (id: string, options?: { again: boolean }) => store.write(tx => placeDeployment(tx, id, options))
+  await place('dep_4')
+  await place('dep_2')
+  await place('dep_1')
+  await place('dep_4')
+  t.match(liveDeployment(store, 'proj_a'), { id: 'dep_1', placed: 2 }, 'who has a number keeps it')
+  t.match(liveDeployment(store, 'proj_b'), { id: 'dep_2', placed: 1 }, 'each project counts by itself')
+  await place('dep_4', { again: true })
+  t.match(liveDeployment(store, 'proj_a'), { id: 'dep_4', placed: 3 })
+  await place('none')
 })
 
 t.test('a project\'s records are removed, and their ids given', async t => {

@@ -1,0 +1,51 @@
+import type { DeploymentRow } from '../model/deployment.js'
+import type { Reader } from '../store/database.js'
+import { countDeployments, findDeployment, listDeployments, type DeploymentFilter } from '../store/tables/deployments.js'
+import type { Ends } from './ends.js'
+
+export type ListQuery = DeploymentFilter & { limit: number; before?: string | undefined }
+
+/** Lists of deployments as they are in truth: with the ends that could not be recorded yet (ends.ts). */
+export interface ListedDeployments {
+  find(deployId: string): DeploymentRow | undefined
+  /** As `listDeployments` of the store. */
+  list(query: ListQuery): DeploymentRow[]
+  /** As `countDeployments` of the store. */
+  count(filter: DeploymentFilter): number
+}
+
+export function createListed(db: Reader, ends: Pick<Ends, 'current' | 'kept'>): ListedDeployments {
+  /** Ends whose record is still there, as the database has it and as it is. */
+  function kept(): Array<{ was: DeploymentRow; end: DeploymentRow }> {
+    return ends.kept().flatMap(end => {
+      const was = findDeployment(db, end.id)
+      return was === undefined ? [] : [{ was, end }]
+    })
+  }
+
+  return {
+    find(deployId) {
+      const row = findDeployment(db, deployId)
+      return row === undefined ? undefined : ends.current(row)
+    },
+    list({ before, ...query }) {
+      const rows = listDeployments(db, { ...query, ...(before !== undefined && { before }) })
+      const startOf = (id: string | undefined): string | undefined => (id === undefined ? undefined : findDeployment(db, id)?.startTime)
+      const beforeTime = startOf(before)
+      const added = kept().map(({ end }) => end).filter(end => {
+        return query.status !== undefined && isMatch(end, query) && (beforeTime === undefined || end.startTime < beforeTime)
+      })
+      if (added.length === 0) return rows.map(ends.current).filter(row => isMatch(row, query))
+      const all = [...rows.map(ends.current).filter(row => isMatch(row, query)), ...added]
+      return all.sort((a, b) => (a.startTime < b.startTime ? 1 : a.startTime > b.startTime ? -1 : 0)).slice(0, query.limit)
+    },
+    count(filter) {
+      const counted = (row: DeploymentRow): number => Number(isMatch(row, filter))
+      return kept().reduce((total, { was, end }) => total + counted(end) - counted(was), countDeployments(db, filter))
+    }
+  }
+}
+
+function isMatch(row: DeploymentRow, { projectId, status }: DeploymentFilter): boolean {
+  return (projectId === undefined || row.projectId === projectId) && (status === undefined || row.status === status)
+}
