@@ -5,8 +5,8 @@ import type { Waiting } from './admission.js'
 import { extractArchive, extractionLimits } from './extract.js'
 import type { Executors } from './executors.js'
 import type { Extracted } from './extraction.js'
-import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
+import type { Pending } from './pending.js'
 import type { Queue } from './queue.js'
 
 export interface RestoreRequest {
@@ -21,9 +21,9 @@ export interface RestoreRequest {
  * scripts, and without a record: an import brings its own.
  */
 export function createRestore(
-  needs: DeployNeeds & { files: DeployFiles; executors: Executors; queue: Queue<Waiting>; refuseWhenStopping(): void }
+  needs: DeployNeeds & { executors: Executors; pending: Pending; queue: Queue<Waiting>; refuseWhenStopping(): void }
 ): (request: RestoreRequest) => Promise<Extracted> {
-  const { store, home, ids, settings, files, executors, queue } = needs
+  const { store, home, ids, settings, executors, pending, queue } = needs
 
   async function extract(id: string, { projectId, archivePath, signal }: RestoreRequest): Promise<Extracted> {
     const project = findProject(store, projectId)
@@ -31,11 +31,12 @@ export function createRestore(
     const rights = await findRights(project)
     const target = await executors.makeTarget(rights, project.deployPath, { home: home.directory, allowSystemPaths: needs.allowSystemPaths })
     const limits = extractionLimits(settings)
+    const note = await pending.note([id])
     try {
       const given = signal ?? new AbortController().signal
       return await extractArchive(executors, { archivePath, target, rights, deployId: id, home, limits, signal: given })
     } finally {
-      await files.remove(id)
+      await note.removeFiles()
     }
   }
 

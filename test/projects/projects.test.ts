@@ -25,7 +25,7 @@ t.test('projects', async t => {
   const projects = createProjects({
     ...stage,
     home,
-    deployments: { hasRunning: id => running.has(id), removeFilesOf: async ids => void removed.push(ids) }
+    deployments: { hasRunning: id => running.has(id), removeWith: async (_, work) => void removed.push(await work()) }
   })
   const at = (name: string) => join(directory, 'sites', name)
 
@@ -90,7 +90,7 @@ t.test('projects', async t => {
       ...stage,
       home,
       audit: { within: () => { throw new Error('cut short') } },
-      deployments: { hasRunning: () => false, removeFilesOf: async ids => void removed.push(ids) }
+      deployments: { hasRunning: () => false, removeWith: async (_, work) => void removed.push(await work()) }
     })
     await t.rejects(failing.remove(id, actor), { message: 'cut short' })
     t.same(newestFirst(), before)

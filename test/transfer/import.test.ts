@@ -30,6 +30,7 @@ async function openImport(t: Parameters<typeof openStage>[0], change: Partial<Tr
     settings: createSettings(stage),
     deployments: {
       hasRunning: () => false,
+      note: async () => ({ settle: async () => {} }),
       readOutput: async () => ({ text: '', truncated: false }),
       restore: async ({ projectId }) => void restored.push(projectId)
     },
