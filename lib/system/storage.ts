@@ -86,6 +86,8 @@ export function createStorage(needs: Needs): Storage {
     const stale = projectId === undefined ? await retention.staleFiles() : []
     const strays = projectId === undefined ? await retention.unrecordedFiles() : []
     const goingFiles = [...stale, ...(unrecorded ? strays : [])]
+    const gone = new Set(dryRun ? goingFiles : await removeEach(goingFiles))
+    const isGone = (file: FoundFile): boolean => gone.has(file)
     const going = (projectId === undefined ? ids : [projectId]).map(id => {
       return { projectId: id, deployIds: retention.prunable(id, keep) }
     })
@@ -99,14 +101,13 @@ export function createStorage(needs: Needs): Storage {
       archives: going.flatMap(({ projectId, deployIds }) => {
         return deployIds.map(deployId => ({ deployId, projectId, bytes: bytesOf(archiveName(deployId)) }))
       }),
-      temporaryFiles: stale.map(bytesOfFile),
-      unrecordedFiles: (unrecorded ? strays : []).map(bytesOfFile),
-      unrecordedLeft: (unrecorded ? [] : strays).map(bytesOfFile),
-      freedBytes: freedBy([...found.values(), ...goingFiles.map(({ stats }) => stats)])
+      temporaryFiles: stale.filter(isGone).map(bytesOfFile),
+      unrecordedFiles: strays.filter(isGone).map(bytesOfFile),
+      unrecordedLeft: strays.filter(file => !isGone(file)).map(bytesOfFile),
+      freedBytes: freedBy([...found.values(), ...[...gone].map(({ stats }) => stats)])
     }
     if (dryRun) return cleaned
     for (const { projectId, deployIds } of going) if (deployIds.length > 0) await retention.prune(projectId, keep)
-    for (const { path } of goingFiles) await rm(path, { force: true })
     quota.recountLater()
     await audit.record({ action: 'storage.clean', actor, projectId: projectId ?? null, detail: sentenceOf(cleaned) })
     return cleaned
@@ -120,6 +121,13 @@ export function createStorage(needs: Needs): Storage {
 }
 
 const bytesOfFile = ({ path, stats }: FoundFile): FoundBytes => ({ name: basename(path), bytes: stats.size })
+
+/** Removes files; returns those that have gone. */
+async function removeEach(files: readonly FoundFile[]): Promise<FoundFile[]> {
+  const gone: FoundFile[] = []
+  for (const file of files) await rm(file.path, { force: true }).then(() => gone.push(file), () => {})
+  return gone
+}
 
 const archiveName = (deployId: string): string => `${deployId}.zip`
 
