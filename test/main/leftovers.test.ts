@@ -18,10 +18,11 @@ t.test('a start removes what killed processes left in the data directory, and sa
 
   const second = await startServeProcess(t, cwd)
   await second.warns(/Removed what killed processes left behind: .*svc\.db\.tmp/)
+  t.equal((await second.api<unknown[]>('GET', '/api/projects')).length, 1)
+  // It writes its own svc.db.tmp meanwhile.
+  await second.stop()
   for (const name of gone) t.notOk(existsSync(join(home, name)), name)
   for (const name of kept) t.ok(existsSync(join(home, name)), name)
-  t.equal((await second.api<unknown[]>('GET', '/api/projects')).length, 1)
-  await second.stop()
 
   const third = await startServeProcess(t, cwd)
   t.equal((await third.api<unknown[]>('GET', '/api/projects')).length, 1)
