@@ -1,15 +1,12 @@
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { existsSync, utimesSync } from 'node:fs'
-import { cp, link, mkdir, readdir, rm, utimes, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { link, mkdir, readdir, rm, utimes, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { randomIds } from '../../lib/base/ids.js'
 import { createFiles, sharedChanges } from '../../lib/deploy/files.js'
 import { findStaleFiles, findUnrecordedFiles } from '../../lib/deploy/strays.js'
-import { createProjects } from '../../lib/projects/projects.js'
 import { updateDeployment } from '../../lib/store/tables/deployments.js'
-import { admin, deployStage, type DeployStage } from '../support/deploy-stage.js'
-import { freezeAt } from '../support/freeze.js'
+import { deployStage, type DeployStage } from '../support/deploy-stage.js'
 
 const past = new Date('2020-01-01T00:00:00Z')
 
@@ -55,97 +52,6 @@ t.test('a start removes what an earlier server left, says so, and leaves the res
   t.notOk(existsSync(files.archive(row.id)), 'the server died between pruning the record and the file')
   t.ok(existsSync(files.manifest(row.id)))
   t.strictSame((await again.restart()).faults, [], 'a clean start has nothing to say')
-})
-
-/** A copy of a data directory as it is now. */
-async function copied(t: Test, { directory }: DeployStage): Promise<string> {
-  const copy = join(tmpdir(), `svc-copied-${randomIds.token()}`)
-  t.teardown(() => rm(copy, { recursive: true, force: true }))
-  await cp(directory, copy, { recursive: true, preserveTimestamps: true, filter: path => !path.includes('/targets') })
-  return copy
-}
-
-/** Kills `work` before each of its calls that changes a file, one after the other, and starts another server each time. */
-async function killEverywhere(t: Test, { before, work, check }: {
-  before: DeployStage
-  work(stage: DeployStage): Promise<unknown>
-  check(started: DeployStage, point: number, names: string[]): Promise<void>
-}): Promise<void> {
-  for (let point = 0; ; point++) {
-    const directory = await copied(t, before)
-    // What it waits for never comes, so nothing ends it.
-    const victim = await deployStage({ teardown: () => {} } as unknown as Test, directory)
-    if (!(await freezeAt(point, () => work(victim)))) {
-      t.ok(point > 3, `killed at ${point} points`)
-      return
-    }
-    const started = await deployStage(t, directory)
-    await check(started, point, await namesOf(started))
-  }
-}
-
-t.test('a rollback that was killed while it was admitted leaves nothing, or its record', async t => {
-  const before = await deployStage(t)
-  const { id: sourceId } = await before.deploy(await before.addProject(), { 'a.txt': '1' })
-  await killEverywhere(t, {
-    before,
-    work: stage => stage.deployer.rollback(sourceId, { actor: admin }),
-    async check(stage, point, names) {
-      const ids = stage.store.all<{ id: string }>('SELECT id FROM deployments').map(({ id }) => id)
-      const expected = ids.flatMap(id => id === sourceId ? ownFiles(id) : [`${id}.log`, `${id}.zip`])
-      t.strictSame(names, expected.sort(), `point ${point}`)
-    }
-  })
-})
-
-t.test('a project whose deletion was killed keeps its files with its records, or leaves nothing', async t => {
-  const before = await deployStage(t)
-  const project = await before.addProject()
-  for (const text of ['1', '2']) await before.deploy(project, { 'a.txt': text })
-  const seen = new Set<number>()
-  await killEverywhere(t, {
-    before,
-    work: stage => projectsOf(stage).remove(project.id, admin),
-    async check(stage, point, names) {
-      const ids = stage.store.all<{ id: string }>('SELECT id FROM deployments').map(({ id }) => id)
-      seen.add(ids.length)
-      t.strictSame(names, ownFiles(...ids), `point ${point}`)
-    }
-  })
-  t.strictSame([...seen].sort(), [0, 2], 'killed before and after the records were removed')
-})
-
-function projectsOf({ store, clock, ids, home, deployer }: DeployStage) {
-  return createProjects({ store, clock, ids, home: home.directory, audit: { within: () => {} }, deployments: deployer })
-}
-
-t.test('after a loss of the database, a list of a killed server removes nothing', async t => {
-  const stage = await deployStage(t)
-  const project = await stage.addProject()
-  const row = await stage.deploy(project, { 'a.txt': '1' })
-  const note = await stage.deployer.note([row.id])
-  t.strictSame(await namesOf(await deployStage(t, await copied(t, stage))), ownFiles(row.id), 'with its record, it stays')
-  await note.settle()
-
-  await stage.deployer.note([row.id])
-  await stage.store.close()
-  for (const name of ['svc.db', 'svc.db.redo']) await rm(join(stage.home.directory, name))
-  t.strictSame(await namesOf(await deployStage(t, await copied(t, stage))), ownFiles(row.id), 'nor does a new database take what it does not know')
-})
-
-t.test('a file that cannot be removed fails no deletion; it is logged, and the next start tries again', async t => {
-  const stage = await deployStage(t)
-  const project = await stage.addProject()
-  const row = await stage.deploy(project, { 'a.txt': '1' })
-  const files = createFiles(stage.home)
-  await rm(files.manifest(row.id))
-  await mkdir(join(files.manifest(row.id), 'not-a-file'), { recursive: true })
-  await projectsOf(stage).remove(project.id, admin)
-  t.match(stage.faults, [['Files could not be removed: the next start tries again', { code: 'EISDIR' }]])
-  t.notOk(existsSync(files.archive(row.id)), 'the others are gone')
-  await rm(files.manifest(row.id), { recursive: true })
-  await writeFile(files.manifest(row.id), '')
-  t.strictSame(await namesOf(await stage.restart()), [])
 })
 
 t.test('what a clean-up finds: files that nobody has touched for an hour, and nobody works on', async t => {
