@@ -1,13 +1,18 @@
 import t, { type Test } from 'tap'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { cp, mkdir, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { randomIds } from '../../lib/base/ids.js'
 import { createFiles } from '../../lib/deploy/files.js'
 import { createProjects } from '../../lib/projects/projects.js'
 import { admin, deployStage, type DeployStage } from '../support/deploy-stage.js'
 import { freezeAt } from '../support/freeze.js'
+import { createRandom } from '../support/random.js'
 
 /** Names in `deployments/` and `tmp/`, in order. */
 async function namesOf({ home }: DeployStage): Promise<string[]> {
@@ -124,5 +129,27 @@ t.test('a list is for its owner only, and one that was torn names no other deplo
     const copy = await copied(t, stage)
     await truncate(join(copy, 'home/tmp', name), bytes)
     t.strictSame(await namesOf(await deployStage(t, copy)), [...ownFiles(row.id), `${gone}.zip`].sort())
+  }
+})
+
+t.test('a process that is killed at any time while it admits and deletes: the next start leaves what records name', async t => {
+  const directory = await mkdtemp(join(tmpdir(), 'svc-killed-'))
+  t.teardown(() => rm(directory, { recursive: true, force: true }))
+  const program = fileURLToPath(new URL('../support/admission-child.js', import.meta.url))
+  const random = createRandom(20261122)
+  for (let round = 0; round < 4; round++) {
+    const child = spawn(process.execPath, [program, directory], { stdio: ['ignore', 'pipe', 'inherit'] })
+    t.teardown(() => child.kill('SIGKILL'))
+    await once(child.stdout, 'data')
+    await sleep(random.below(400))
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    const stage = await deployStage({ teardown: () => {} } as unknown as Test, directory)
+    const rows = stage.store.all<{ id: string }>('SELECT id FROM deployments').map(({ id }) => id)
+    const strays = (await namesOf(stage)).filter(name => !rows.includes(name.replace(/\..*$/, '')))
+    t.strictSame(strays, [], `round ${round}: ${rows.length} records`)
+    for (const id of rows) t.ok(existsSync(createFiles(stage.home).archive(id)), `${id} has its archive`)
+    await stage.deployer.stop({ wait: false })
+    await stage.store.close()
   }
 })
