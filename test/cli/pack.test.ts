@@ -79,6 +79,7 @@ t.test('which files are packed', { skip: noUnzip }, async t => {
 t.test('settings and secrets are packed only if files names them', { skip: noUnzip }, async t => {
   const cwd = t.testdir({
     'index.html': '', 'svc.config.json': '{}', 'svc.config.live.json': '{}', '.env': '', '.env.local': '', 'my.env': '',
+    'svc.config.json.0123456789ab.tmp': '{}', '.env.local.0123456789ab.tmp': '',
     sub: { '.env.production': '', 'svc.config.json': '{}', 'a.js': '' }, '.env.d': { a: '' }
   })
   const builtin = { builtin: true, project: [], cli: [] }
