@@ -14,6 +14,7 @@ const places: Record<string, string> = {
   'cli/commands/export.ts': '* <file>.part, where the user said: the next export under that name',
   'cli/pack.ts': '* <file>.part: the next build; <temporary>/svc-pack-*: the next command that packs, after a day (test/cli/pack)',
   'config/replace-file.ts': '* <file>.<random>.tmp: the next replacement, and of config.json the next start (test/main/leftovers)',
+  'deploy/asides.ts': 'puts back what transfer/import.ts has set aside',
   'deploy/extract-helpers.ts': 'deployments/*.manifest.tmp: the next start (deploy/strays.ts)',
   'deploy/files.ts': '* tmp/*.zip, tmp/*.changes, <temporary>/svc-*.changes: the next start (deploy/strays.ts)',
   'deploy/pending.ts': 'tmp/*.pending: the next start (deploy/strays.ts)',
@@ -27,7 +28,7 @@ const places: Record<string, string> = {
   'target/manifest.ts': 'deployments/*.manifest.tmp: the next start (deploy/strays.ts)',
   'target/staging.ts': '<target>/.svc-staging-*: recovery, by the undo journal; without one it stays, as it may have the only copy of a file',
   'target/undo.ts': 'as target/commit.ts',
-  'transfer/import.ts': '* tmp/*.zip: the next start (deploy/strays.ts)',
+  'transfer/import.ts': '* tmp/*.before, tmp/*.absent: the next start puts back what was there, or removes them (test/deploy/asides)',
   'transfer/scratch.ts': '* tmp/*.zip: the next start (deploy/strays.ts)'
 }
 

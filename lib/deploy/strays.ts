@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { countOf } from '../base/count.js'
 import type { Reader } from '../store/database.js'
 import { findDeployment } from '../store/tables/deployments.js'
+import { asidePattern, settleAside } from './asides.js'
 import {
   deploymentFilePattern, findFiles, removeFile, sharedChangesPattern, snapshotPattern, temporaryFilePattern,
   type DeployFiles, type DeployHome, type FoundFile
@@ -45,6 +46,7 @@ export async function removeStrays({ home, files, store, log }: StrayNeeds, star
       return false
     })
   }
+  for (const file of await old(home.tmp, asidePattern)) await attempt(file.path, () => settleAside(file, { home, db: store }))
   const temporary = await old(home.tmp, temporaryFilePattern)
   const uploads = new Set(temporary.map(identityOf))
   for (const file of await old(home.deployments, lookedAtPattern)) {
