@@ -25,7 +25,8 @@ export async function settleAside({ path, match }: FoundFile, { home, db }: { ho
   if (fingerprintOf(row) !== fingerprint) return row === undefined ? false : removeFile(path)
   const place = join(home.deployments, name)
   if (kind === 'before') await rename(path, place)
-  else await removeFile(place)
+  // Without a record that is for the list of pending.ts to say, which knows a lost database.
+  else if (row !== undefined) await removeFile(place)
   // rename(2) does nothing if both are names of the same file.
   await removeFile(path)
   return true

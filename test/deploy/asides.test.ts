@@ -66,6 +66,7 @@ t.test('without the record nothing is changed: the database was lost', async t =
   const stage = await deployStage(t)
   const id = randomIds.id('dep_')
   const name = `${randomIds.token()}.${fingerprintOf({ id })}.${id}.zip.before`
+  await writeFile(join(stage.home.tmp, `${randomIds.token()}.${fingerprintOf(undefined)}.${id}.zip.absent`), '')
   await writeFile(join(stage.home.tmp, name), 'old')
   await writeFile(createFiles(stage.home).archive(id), 'new')
   const again = await stage.restart()
