@@ -31,8 +31,11 @@ export const builtinIgnore: readonly string[] = [
   '.deploy-archive.zip'
 ]
 
-/** Never pushed, whatever the rules say: settings of the client and secrets. `files` may name such a file. */
-export const neverPushed: readonly string[] = ['svc.config*.json', '.env*']
+/**
+ * Never pushed, whatever the rules say: settings of the client and secrets, and what a killed command has left of them
+ * (config/replace-file.ts). `files` may name such a file.
+ */
+export const neverPushed: readonly string[] = ['svc.config*.json', 'svc.config*.json.*.tmp', '.env*']
 
 export interface IgnoreRules {
   /** Whether the built-in rules apply. */

@@ -8,7 +8,7 @@
  *   write      one transaction: all records, or none, and then the files go back to what they were
  *   restore    artifacts over the targets of created and replaced projects, each all or nothing (deploy/extract.ts)
  *
- * A dry run ends after unpacking. A crash between place and write leaves files without records, which harm nobody; one
+ * A dry run ends after unpacking. After a crash between place and write the next start undoes place; one
  * after write is a complete import whose last artifacts are still to be deployed.
  */
 import { constants } from 'node:fs'
@@ -16,11 +16,12 @@ import { copyFile, link, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { openArchive } from '../archive/read.js'
 import { closing } from '../base/closing.js'
+import { fingerprintOf } from '../base/fingerprint.js'
 import { Refusal } from '../base/refusal.js'
 import type { LabelKind } from '../model/label.js'
 import type { ImportBrings, ImportResult, PartResult, Strategy } from '../model/transfer.js'
 import type { Reader, Transaction } from '../store/database.js'
-import { insertDeployment, updateDeployment } from '../store/tables/deployments.js'
+import { findDeployment, insertDeployment, updateDeployment } from '../store/tables/deployments.js'
 import { insertLabel, updateLabel } from '../store/tables/labels.js'
 import { insertProject, updateProject } from '../store/tables/projects.js'
 import { writeSetting } from '../store/tables/settings.js'
@@ -167,6 +168,16 @@ interface ImportWrite {
 }
 
 async function write(needs: TransferNeeds, { plan, files, request, makePlan }: ImportWrite): Promise<void> {
+  const note = await needs.deployments.note(created(plan.deployments).map(({ id }) => id))
+  try {
+    await writeNoted(needs, { plan, files, request, makePlan })
+  } finally {
+    // The files have their records, or are gone again.
+    await note.settle()
+  }
+}
+
+async function writeNoted(needs: TransferNeeds, { plan, files, request, makePlan }: ImportWrite): Promise<void> {
   const placed = await placeFiles(needs, files)
   try {
     await needs.store.write(tx => {
@@ -183,38 +194,46 @@ async function write(needs: TransferNeeds, { plan, files, request, makePlan }: I
   await placed.forget()
 }
 
-/** Puts files under the names of their deployments; what had the name is kept aside until it is known how it ends. */
+/**
+ * Puts files under the names of their deployments; what had the name is kept aside until it is known how it ends. The name
+ * of what is aside says to which record it belongs: after a kill, a start puts it back if that is still the record
+ * (deploy/asides.ts).
+ */
 async function placeFiles(
-  { home, ids }: TransferNeeds, files: Unpacked
+  { home, ids, store }: TransferNeeds, files: Unpacked
 ): Promise<{ putBack(): Promise<void>; forget(): Promise<void> }> {
-  const done: Array<{ path: string; aside: string | null }> = []
+  const done: Array<{ path: string; aside: string; wasThere: boolean }> = []
 
-  async function place(path: string, from: string | undefined): Promise<void> {
-    const aside = join(home.tmp, `${ids.token()}.zip`)
-    const wasThere = await linkOrCopy(path, aside).then(() => true, isMissing)
+  async function place(id: string, ending: string, from: string | undefined): Promise<void> {
+    const path = join(home.deployments, id + ending)
+    const kept = join(home.tmp, `${ids.token()}.${fingerprintOf(findDeployment(store, id))}.${id}${ending}`)
+    const wasThere = await linkOrCopy(path, `${kept}.before`).then(() => true, isMissing)
     if (!wasThere && from === undefined) return
-    done.push({ path, aside: wasThere ? aside : null })
+    const aside = wasThere ? `${kept}.before` : `${kept}.absent`
+    if (!wasThere) await writeFile(aside, '', { flag: 'wx', mode: 0o600 })
+    done.push({ path, aside, wasThere })
     await rm(path, { force: true })
     if (from !== undefined) await linkOrCopy(from, path)
   }
 
   async function putBack(): Promise<void> {
-    for (const { path, aside } of done.reverse()) {
+    for (const { path, aside, wasThere } of done.reverse()) {
       await rm(path, { force: true })
-      if (aside !== null) await linkOrCopy(aside, path)
+      if (wasThere) await linkOrCopy(aside, path)
     }
     await forget()
   }
 
   async function forget(): Promise<void> {
-    for (const { aside } of done) if (aside !== null) await rm(aside, { force: true })
+    // What stays, a start removes: the import is done.
+    for (const { aside } of done) await rm(aside, { force: true }).catch(() => {})
   }
 
   try {
     for (const [id, parts] of files.deployments) {
       for (const ending of ['.log', '.manifest', '.zip']) {
         const from = parts.find(part => part.ending === ending)?.path
-        if (from !== undefined || ending !== '.zip') await place(join(home.deployments, id + ending), from)
+        if (from !== undefined || ending !== '.zip') await place(id, ending, from)
       }
     }
     return { putBack, forget }

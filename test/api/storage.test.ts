@@ -1,5 +1,5 @@
 import t from 'tap'
-import { readdirSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eventsOf } from '../support/client.js'
 import { startServer } from '../support/server.js'
@@ -39,8 +39,10 @@ t.test('storage', async t => {
       dryRun: true,
       removed: {
         archives: [ids[2], ids[1], ids[0]].map(deployId => ({ deployId, projectId: shop.id, bytes: bytes.length })),
-        temporaryFiles: [{ name: `${'a'.repeat(43)}.zip`, bytes: 11 }]
+        temporaryFiles: [{ name: `${'a'.repeat(43)}.zip`, bytes: 11 }],
+        unrecordedFiles: []
       },
+      unrecordedLeft: [],
       freedBytes: 2 * bytes.length + 11
     })
     t.equal(archives(), 4)
@@ -53,9 +55,27 @@ t.test('storage', async t => {
     t.equal((await client.get('/api/audit?action=storage.clean')).body.items.length, 2)
   })
 
+  t.test('files without a record: listed, and removed only when asked to', async t => {
+    const name = `dep_${'a'.repeat(16)}.zip`
+    const stray = join(stage.home.deployments, name)
+    writeFileSync(stray, 'of a lost database')
+    t.same((await client.post('/api/storage/clean')).body.unrecordedLeft, [], 'it may have a record in a moment')
+    utimesSync(stray, 1_000_000_000, 1_000_000_000)
+    const listed = { unrecordedLeft: [{ name, bytes: 18 }], removed: { unrecordedFiles: [] } }
+    t.match((await client.post('/api/storage/clean')).body, listed)
+    t.match((await client.post('/api/storage/clean', { projectId: shop.id, unrecorded: true })).body, { unrecordedLeft: [] })
+    t.ok(existsSync(stray), 'one project: its archives only')
+    const asked = { removed: { unrecordedFiles: [{ name, bytes: 18 }] }, unrecordedLeft: [], freedBytes: 18 }
+    t.match((await client.post('/api/storage/clean', { dryRun: true, unrecorded: true })).body, asked)
+    t.ok(existsSync(stray))
+    t.match((await client.post('/api/storage/clean', { unrecorded: true })).body, asked)
+    t.notOk(existsSync(stray))
+  })
+
   t.test('what cannot be meant', async t => {
     for (const [body, status] of [
       [{ dryRun: 'yes' }, 400],
+      [{ unrecorded: 1 }, 400],
       [{ keep: 0 }, 400],
       [{ keep: 1.5 }, 400],
       [{ projectId: 7 }, 400],
