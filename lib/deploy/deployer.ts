@@ -24,6 +24,7 @@ import { createRestore, type RestoreRequest } from './restore.js'
 import { createRunner } from './run.js'
 import { refuseClientScripts } from './scripts.js'
 import { findStaleFiles } from './stale-files.js'
+import { createTargetLocks } from './target-locks.js'
 import { readTail, readText, readWindow } from './stored-output.js'
 import type { OutputWindow, StoredBlock, WantedWindow } from './stored-output.js'
 
@@ -149,10 +150,11 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const prune = (projectId: string, keep = settings.number('keep_archives')): Promise<string[]> =>
     pruneArchives({ store, files, quota }, projectId, keep)
   const executors = createExecutors()
-  const runner = createRunner({ ...needs, files, executors, prune })
+  const targets = createTargetLocks()
+  const runner = createRunner({ ...needs, files, executors, targets, prune })
   const admission = createAdmission({ ...needs, files, intake, live, queue, runner, refuseWhenStopping })
   const correction = createCorrection({ ...needs, files, live, queue })
-  const restore = createRestore({ ...needs, files, executors, queue, refuseWhenStopping })
+  const restore = createRestore({ ...needs, files, executors, targets, queue, refuseWhenStopping })
   let isStopping = false
 
   function refuseWhenStopping(): void {

@@ -9,6 +9,7 @@ import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ArchiveLimits } from '../archive/read.js'
 import { unpackError } from '../base/packed-error.js'
+import { isInside } from '../base/paths.js'
 import { Refusal } from '../base/refusal.js'
 import type { Rights } from '../proc/identity.js'
 import { describeJournal, listJournals, type Recovery } from '../target/undo.js'
@@ -26,6 +27,10 @@ export interface ExtractOptions {
   archivePath: string
   /** The project's deployPath; made when it is missing. */
   target: string
+  /** Where it leads, as it is held (target-locks.ts): if it has come to lead elsewhere, that is refused. */
+  real?: string | undefined
+  /** Whether a deployment works on its target now: its journal is left alone. */
+  isAtWork?: (deployId: string) => boolean
   /** Whose rights all work below the target has; absent or null: those of svc. */
   rights?: Rights | null | undefined
   deployId: string
@@ -48,10 +53,10 @@ export function extractionLimits(settings: { number(key: 'max_extracted_size'): 
  * (`unavailable`) no_space, not_permitted; an abort rejects with the signal's reason.
  */
 export async function extractArchive(executors: Executors, options: ExtractOptions): Promise<Extracted> {
-  const { archivePath, target, rights = null, deployId, home, limits, signal } = options
+  const { archivePath, target, real, rights = null, deployId, home, limits, signal } = options
   signal.throwIfAborted()
   await finishEarlier(executors, options)
-  const extraction: ExtractionJob = { target, deployId, umask: rights?.umask ?? process.umask(), masksModes: rights?.umask != null, limits }
+  const extraction: ExtractionJob = { target, real, deployId, umask: rights?.umask ?? process.umask(), masksModes: rights?.umask != null, limits }
   const journalPath = join(home.deployments, `${deployId}.undo`)
   const manifestPath = join(home.deployments, `${deployId}.manifest`)
   const executor = executors.as(rights)
@@ -80,14 +85,16 @@ async function putBack(executor: Executor, journalPath: string, signal: AbortSig
   throw new Error(notPutBack)
 }
 
-/** An earlier extraction into the same target that could not be put back at the time must be first. */
-async function finishEarlier(executors: Executors, { home, target, signal }: ExtractOptions): Promise<void> {
-  const journals = listJournals(home.deployments)
+/** An earlier extraction into the same target, or within or above it, that could not be put back at the time must be first. */
+async function finishEarlier(executors: Executors, options: ExtractOptions): Promise<void> {
+  const { home, target, signal, isAtWork } = options
+  const journals = listJournals(home.deployments).filter(({ deployId }) => !isAtWork?.(deployId))
   if (journals.length === 0) return
-  const real = await realpath(target).catch(() => target)
+  const real = options.real ?? await realpath(target).catch(() => target)
   for (const { deployId, path } of journals) {
     const journal = describeJournal(path)
-    if (journal === null || journal.target !== real) continue
+    if (journal === null || journal.target === null) continue
+    if (!isInside(journal.target, real) && !isInside(real, journal.target)) continue
     const executor = await executors.ofJournal(journal.helper)
     if (executor.isStuck(deployId)) {
       throw new Refusal('unavailable', 'target_stuck',

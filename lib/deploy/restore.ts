@@ -8,6 +8,7 @@ import type { Extracted } from './extraction.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import type { Queue } from './queue.js'
+import type { TargetLocks } from './target-locks.js'
 
 export interface RestoreRequest {
   projectId: string
@@ -21,20 +22,22 @@ export interface RestoreRequest {
  * scripts, and without a record: an import brings its own.
  */
 export function createRestore(
-  needs: DeployNeeds & { files: DeployFiles; executors: Executors; queue: Queue<Waiting>; refuseWhenStopping(): void }
+  needs: DeployNeeds & { files: DeployFiles; executors: Executors; targets: TargetLocks; queue: Queue<Waiting>; refuseWhenStopping(): void }
 ): (request: RestoreRequest) => Promise<Extracted> {
-  const { store, home, ids, settings, files, executors, queue } = needs
+  const { store, home, ids, settings, files, executors, targets, queue } = needs
 
   async function extract(id: string, { projectId, archivePath, signal }: RestoreRequest): Promise<Extracted> {
     const project = findProject(store, projectId)
     if (project === undefined) throw notFound('Project', projectId)
     const rights = await findRights(project)
     const target = await executors.makeTarget(rights, project.deployPath, { home: home.directory, allowSystemPaths: needs.allowSystemPaths })
-    const limits = extractionLimits(settings)
+    const given = signal ?? new AbortController().signal
     try {
-      const given = signal ?? new AbortController().signal
-      return await extractArchive(executors, { archivePath, target, rights, deployId: id, home, limits, signal: given })
+      const real = await targets.hold(id, target, { signal: given })
+      const job = { archivePath, target, real, isAtWork: targets.isHeld, rights, deployId: id, home }
+      return await extractArchive(executors, { ...job, limits: extractionLimits(settings), signal: given })
     } finally {
+      targets.release(id)
       await files.remove(id)
     }
   }

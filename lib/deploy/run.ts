@@ -17,6 +17,7 @@ import { endOf, eventOf, moveRecord, moveToEnd, notifyOf, type Outcome } from '.
 import type { ScriptStage, Tail } from './script-run.js'
 import { chooseScripts, mayClientsSendScripts, permittedScripts, type ChosenScripts, type OfferedScripts } from './scripts.js'
 import { createSteps } from './steps.js'
+import type { TargetLocks } from './target-locks.js'
 
 /** A deployment that has been recorded, with all that its turn will need. */
 export interface Planned {
@@ -48,12 +49,13 @@ interface Turn {
 export interface RunnerNeeds extends DeployNeeds {
   files: DeployFiles
   executors: Executors
+  targets: TargetLocks
   /** Called when a deployment is final: archives may go. */
   prune(projectId: string): Promise<unknown>
 }
 
 export function createRunner(needs: RunnerNeeds): Runner {
-  const { store, clock, files, log } = needs
+  const { store, clock, files, targets, log } = needs
 
   async function run(planned: Planned): Promise<DeploymentRow> {
     const result: PipelineResult = { fileCount: null, tail: null }
@@ -85,6 +87,8 @@ export function createRunner(needs: RunnerNeeds): Runner {
       if (isBug(error)) log(`Deployment ${row.id} met a fault`, error)
       const cause = error instanceof StopRequest ? error.by : 'end'
       return { status: 'failed', cause, errorMessage: sentenceOf(error, null) }
+    } finally {
+      targets.release(row.id)
     }
   }
 
@@ -109,11 +113,17 @@ export function createRunner(needs: RunnerNeeds): Runner {
       steps,
       scripts,
       stage: stageOf(planned, turn),
-      makeTarget: () => needs.executors.makeTarget(rights, target, { home: needs.home.directory, allowSystemPaths: needs.allowSystemPaths }),
-      extract: () =>
+      async makeTarget() {
+        await needs.executors.makeTarget(rights, target, { home: needs.home.directory, allowSystemPaths: needs.allowSystemPaths })
+        await holdTarget(planned, target)
+      },
+      extract: async () =>
         extractArchive(needs.executors, {
           archivePath: files.archive(row.id),
           target,
+          // The pre-deploy script may have changed where it leads.
+          real: await holdTarget(planned, target),
+          isAtWork: targets.isHeld,
           rights,
           deployId: row.id,
           home: needs.home,
@@ -123,6 +133,12 @@ export function createRunner(needs: RunnerNeeds): Runner {
       writeChanges: (changes: Uint8Array[]) => needs.executors.writeChanges(rights, files.changes(row.id), changes),
       discardUpload: planned.discardUpload
     }
+  }
+
+  function holdTarget({ row, live }: Planned, target: string): Promise<string> {
+    const onWait = (forWhom: string, real: string): void =>
+      live.output.say(`→ this deployment waits for ${forWhom}, which works in the same directory: ${real}`)
+    return targets.hold(row.id, target, { signal: live.signal, onWait })
   }
 
   function stageOf({ row, live, env }: Planned, { project, rights, previousId, scripts }: Turn): ScriptStage {
