@@ -9,6 +9,7 @@ import type { Changes, ManifestFile } from '../model/manifest.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import { compareManifests, readManifest } from '../target/manifest.js'
+import { endBackground } from './background.js'
 import { createAdmission, type Waiting } from './admission.js'
 import { createCorrection } from './correction.js'
 import { createExecutors } from './executors.js'
@@ -184,7 +185,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     const cutShort = new StopRequest('stop', 'The server was stopped while the deployment was running')
     if (!wait) for (const run of live.all()) run.stop(cutShort)
     await Promise.all([...dropped, ...live.all().map(run => run.finished)])
-    await leaveTails(live.all().filter(run => run.tail !== null), wait ? tailGraceMs : 0)
+    await leaveTails(needs, live.all().filter(run => run.tail !== null), wait ? tailGraceMs : 0)
     await executors.close()
   }
 
@@ -238,7 +239,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
 }
 
 /** Scripts in the background go on without the server; what they print from here on is nowhere kept. */
-async function leaveTails(runs: LiveRun[], graceMs: number): Promise<void> {
+async function leaveTails(needs: DeployNeeds, runs: LiveRun[], graceMs: number): Promise<void> {
   const left = new Set(runs)
   const giveUp = new AbortController()
   const grace = sleep(graceMs, undefined, { signal: giveUp.signal }).catch(() => {})
@@ -247,5 +248,6 @@ async function leaveTails(runs: LiveRun[], graceMs: number): Promise<void> {
   for (const run of left) {
     run.output.say('→ the server stops; the post-deploy script goes on in the background, what it prints is not kept')
     await run.output.flush().catch(() => {})
+    await endBackground(needs, run.deployId, { complaint: null, exitCode: null })
   }
 }

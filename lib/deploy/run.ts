@@ -5,6 +5,7 @@ import type { Project } from '../model/project.js'
 import { findRights, type Rights } from '../proc/identity.js'
 import { latestSuccess, updateDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
+import { endBackground } from './background.js'
 import { acceptClientEnv, linesOfDropped, scriptEnvironment } from './environment.js'
 import { extractArchive, extractionLimits } from './extract.js'
 import type { Executors } from './executors.js'
@@ -193,21 +194,10 @@ export function createRunner(needs: RunnerNeeds): Runner {
     const goodEnd = '→ post-deploy script in the background ended with exit code 0'
     live.output.say(complaint === null ? goodEnd : `✗ ${complaint}`)
     await tidy(planned)
-    const isThere = await store.write(tx => updateDeployment(tx, row.id, { steps: row.steps })).catch(() => true)
     // A script may fail before its deployment has come to its end, which is what the world hears first.
-    if (complaint !== null && isThere) reportTail(await live.finished, complaint)
-  }
-
-  function reportTail(row: DeploymentRow, complaint: string): void {
-    needs.audit({
-      action: 'deploy.post_deploy_failed',
-      actor: { name: 'system', ip: null },
-      projectId: row.projectId,
-      target: row.id,
-      detail: complaint,
-      ok: false
-    })
-    notifyOf(needs, row, { trigger: 'async_post_deploy', event: 'deploy_failure', errorMessage: complaint })
+    await live.finished
+    const exitCode = row.steps.find(({ name }) => name === 'postDeploy')?.exitCode ?? null
+    await endBackground(needs, row.id, { complaint, exitCode })
   }
 
   async function discardUpload(planned: Planned): Promise<void> {
