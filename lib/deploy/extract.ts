@@ -11,6 +11,7 @@ import type { ArchiveLimits } from '../archive/read.js'
 import { unpackError } from '../base/packed-error.js'
 import { isInside } from '../base/paths.js'
 import { Refusal } from '../base/refusal.js'
+import { codeOf, messageOf } from '../base/system-error.js'
 import type { Rights } from '../proc/identity.js'
 import { describeJournal, listJournals, type Recovery } from '../target/undo.js'
 import type { Executors } from './executors.js'
@@ -116,12 +117,11 @@ const sentences: Record<string, [code: string, sentence: string]> = {
 
 /** What the disk said, where the operator can cure it. */
 function explain(error: Error, rights: Rights | null): Error {
-  const { code, message } = error as NodeJS.ErrnoException
-  const known = sentences[code ?? '']
+  const known = sentences[codeOf(error)]
   if (error instanceof Refusal || known === undefined) return error
   const [refused, reason] = known
   const why = rights === null ? reason : reason.replace('svc', `the user "${rights.identity.name}"`)
-  return new Refusal('unavailable', refused, `The target was left as it was: ${why} (${message})`, { cause: error })
+  return new Refusal('unavailable', refused, `The target was left as it was: ${why} (${messageOf(error)})`, { cause: error })
 }
 
 export interface RecoveryOptions {
