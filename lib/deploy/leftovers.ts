@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import type { Reader } from '../store/database.js'
-import { hasUnfinished } from '../store/tables/deployments.js'
+import { isAnyRunning } from '../store/tables/projects.js'
 
 /**
  * Looks whether a server that did not come to its end has left what a start puts right (recovery.ts): a journal in
@@ -8,5 +8,5 @@ import { hasUnfinished } from '../store/tables/deployments.js'
  */
 export function lookForLeftovers(deployments: string): (store: Reader) => Promise<boolean> {
   const names = readdir(deployments).catch(() => [])
-  return async store => hasUnfinished(store) || (await names).some(name => name.endsWith('.undo'))
+  return async store => isAnyRunning(store) || (await names).some(name => name.endsWith('.undo'))
 }

@@ -99,11 +99,6 @@ export function unfinishedDeployments(db: Reader): DeploymentRow[] {
   return many(db.all(`SELECT * FROM deployments WHERE status IN ('queued', 'running') ORDER BY startTime, position`))
 }
 
-/** Whether there are any. */
-export function hasUnfinished(db: Reader): boolean {
-  return db.get(`SELECT 1 FROM deployments WHERE status IN ('queued', 'running') LIMIT 1`) !== undefined
-}
-
 /** What says which files a deployment has. */
 export interface DeploymentState {
   /** Of its row. */
