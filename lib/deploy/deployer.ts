@@ -9,6 +9,7 @@ import type { Changes, ManifestFile } from '../model/manifest.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import { compareManifests, readManifest } from '../target/manifest.js'
+import { endBackground } from './background.js'
 import { createAdmission, type Waiting } from './admission.js'
 import { createCorrection } from './correction.js'
 import { createEnds, type Ends } from './ends.js'
@@ -27,6 +28,7 @@ import { createRunner } from './run.js'
 import { createScriptProcesses } from './script-processes.js'
 import { refuseClientScripts } from './scripts.js'
 import { findStaleFiles, findUnrecordedFiles } from './strays.js'
+import { createTargetLocks } from './target-locks.js'
 import { readTail, readText, readWindow } from './stored-output.js'
 import type { OutputWindow, StoredBlock, WantedWindow } from './stored-output.js'
 
@@ -161,10 +163,11 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     pruneArchives({ store, files, quota }, projectId, keep)
   const executors = createExecutors()
   const ends = createEnds(needs)
-  const runner = createRunner({ ...needs, files, executors, ends, live, prune })
+  const targets = createTargetLocks()
+  const runner = createRunner({ ...needs, files, executors, targets, ends, live, prune })
   const admission = createAdmission({ ...needs, files, intake, live, pending, queue, ends, runner, refuseWhenStopping })
   const correction = createCorrection({ ...needs, files, live, queue, ends })
-  const restore = createRestore({ ...needs, files, executors, pending, queue, ends, refuseWhenStopping })
+  const restore = createRestore({ ...needs, files, executors, targets, pending, queue, ends, refuseWhenStopping })
   let isStopping = false
 
   function refuseWhenStopping(): void {
@@ -277,5 +280,6 @@ async function leaveTails(needs: DeployNeeds, runs: LiveRun[], graceMs: number):
     run.leave()
     // The next start leaves it alone, too.
     await createScriptProcesses(needs, run.deployId).ended('postDeploy')
+    await endBackground(needs, run.deployId, { complaint: null, exitCode: null })
   }
 }

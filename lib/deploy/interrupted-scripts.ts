@@ -12,7 +12,7 @@ import { bootId, isStillRunning } from '../proc/processes.js'
 import { defaultGraceMs, stopProcesses, type Stopped } from '../proc/stop.js'
 import { findDeployment, unfinishedDeployments } from '../store/tables/deployments.js'
 import { deleteScriptProcess, listScriptProcesses } from '../store/tables/script-processes.js'
-import { reportBackgroundFailure } from './background.js'
+import { endBackground } from './background.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { openOutput } from './output.js'
@@ -55,7 +55,7 @@ async function endScript(needs: InterruptedNeeds, script: Script): Promise<void>
   if (row === undefined) return
   const complaint = isFinal(row.status) ? complaintOf(stopped) : null
   await say(needs, row, [...linesOf(stopped, script.step), ...(complaint === null ? [] : [`✗ ${complaint}`])])
-  if (complaint !== null) reportBackgroundFailure(needs, row, complaint)
+  if (complaint !== null) await endBackground(needs, row.id, { complaint, exitCode: null })
 }
 
 /** Whether the record knows no end of the script. In the background it goes on when its step, and its deployment, have ended. */
