@@ -95,7 +95,10 @@ t.test('what is made while staging is being removed stays, however that ends', a
     disk.unlinkSync(path)
     if (String(path).endsWith('/new')) throw Object.assign(new Error('EIO'), { code: 'EIO' })
   }
-  t.throws(() => recoverFile({ ...disk, unlinkSync }, journalAt(disk, journal)), { code: 'EIO' })
+  // The list of what was put aside goes last.
+  const readdirSync = ((path: string, options: { withFileTypes: true }) =>
+    disk.readdirSync(path, options).sort((a, b) => a.name < b.name ? 1 : -1)) as unknown as Disk['readdirSync']
+  t.throws(() => recoverFile({ ...disk, unlinkSync, readdirSync }, journalAt(disk, journal)), { code: 'EIO' })
   writeFileSync(join(target, 'new'), 'theirs')
   writeFileSync(join(target, 'app/old'), 'theirs')
   t.equal(recover(journal), 'put back')
