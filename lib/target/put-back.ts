@@ -16,9 +16,6 @@
  * (ext4: 0.6 ms for each file). With another name the file does not end. So where the link cannot be made (FAT, a full
  * disk) the rename does without. It must not be `files/<path>`: that would look like a file not yet moved.
  * measured: bench/extract
- *
- * When all is put back, `aside` is renamed to `undone`. Without it, the removal of staging that follows, cut short, would
- * look like files that were moved, and what a program has made in the target since would be taken for them.
  */
 import type { Stats } from 'node:fs'
 import { Refusal } from '../base/refusal.js'
@@ -32,7 +29,6 @@ import type { JournalLine } from './undo.js'
 /** Undoes the lines of a journal that is `ready`; `staging` is how to name the staging directory in calls. */
 export function putBack(disk: Disk, root: HeldDirectory, staging: string, lines: readonly JournalLine[]): void {
   const aside = listAside(disk, staging)
-  if (aside === null) return
   const folders = holdFolders(disk, root)
   try {
     undoIn({
@@ -47,15 +43,14 @@ export function putBack(disk: Disk, root: HeldDirectory, staging: string, lines:
   } finally {
     folders.close()
   }
-  disk.renameSync(`${staging}/aside`, `${staging}/undone`)
 }
 
-/** What lies aside; null: everything was put back before. One list, not a look for each line. measured: bench/extract */
-function listAside(disk: Disk, staging: string): Set<string> | null {
+/** What lies aside: one list, not a look for each line. measured: bench/extract */
+function listAside(disk: Disk, staging: string): Set<string> {
   try {
     return new Set(disk.readdirSync(`${staging}/aside`))
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return new Set()
     throw error
   }
 }

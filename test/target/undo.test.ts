@@ -89,22 +89,6 @@ t.test('an old file is moved over a new one that has another name', async t => {
   t.equal(statSync(join(target, 'app/old')).nlink, 1)
 })
 
-t.test('what is made while staging is being removed stays, however that ends', async t => {
-  const { target, journal } = interrupted(t.testdir())
-  const unlinkSync: Disk['unlinkSync'] = path => {
-    disk.unlinkSync(path)
-    if (String(path).endsWith('/new')) throw Object.assign(new Error('EIO'), { code: 'EIO' })
-  }
-  // The list of what was put aside goes last.
-  const readdirSync = ((path: string, options: { withFileTypes: true }) =>
-    disk.readdirSync(path, options).sort((a, b) => a.name < b.name ? 1 : -1)) as unknown as Disk['readdirSync']
-  t.throws(() => recoverFile({ ...disk, unlinkSync, readdirSync }, journalAt(disk, journal)), { code: 'EIO' })
-  writeFileSync(join(target, 'new'), 'theirs')
-  writeFileSync(join(target, 'app/old'), 'theirs')
-  t.equal(recover(journal), 'put back')
-  t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 theirs', 'late 644 not touched yet', 'new 644 theirs'])
-})
-
 /** A disk on which the n-th call and all after it fail, as if the process had been killed; `refused` never work. */
 function endingDisk(n: number, refused: Partial<Disk>): { disk: Disk; calls(): number } {
   let calls = 0
