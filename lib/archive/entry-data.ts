@@ -48,7 +48,7 @@ export function isSmall({ size, compressedSize }: Pick<ArchiveEntry, 'size' | 'c
 }
 
 /** Reads the data of an archive's entries; keeps a window of the file, so one for each thread. */
-export function createEntryReader(archive: Archive): EntryReader {
+export function createEntryReader(archive: Pick<Archive, 'file' | 'fileSize'>): EntryReader {
   const window = Buffer.allocUnsafeSlow(Math.min(windowBytes, archive.fileSize))
   let windowStart = 0
   let windowLength = 0

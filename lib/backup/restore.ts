@@ -1,6 +1,7 @@
 // Also as a whole: a name that this Node does not have would keep the module from being loaded.
 import fs, { chown, lstat, mkdir, open, readdir, realpath, rmdir, utimes } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { fileSeconds } from '../base/file-time.js'
 import { formatBytes } from '../base/size.js'
 import { Refusal } from '../base/refusal.js'
 import { isDiskFull } from '../base/system-error.js'
@@ -96,7 +97,7 @@ async function build(building: string, backup: Backup, { onProgress, signal }: R
 }
 
 async function settleFile(path: string, mtimeMs: number): Promise<void> {
-  await utimes(path, mtimeMs / 1000, mtimeMs / 1000)
+  await utimes(path, fileSeconds(mtimeMs), fileSeconds(mtimeMs))
   const file = await open(path, 'r+')
   try {
     await file.sync()

@@ -8,8 +8,10 @@ import { recover, type Recovery } from '../target/undo.js'
 import type { Answer, Task } from './extract-threads.js'
 import { filesAt } from './extraction-files.js'
 import { runExtraction } from './extraction.js'
+import { createSecondThread } from './second-stage.js'
 
 const port = parentPort as MessagePort
+const second = createSecondThread()
 
 async function work({ job, stop }: Task): Promise<Answer> {
   const check = (): void => {
@@ -20,7 +22,8 @@ async function work({ job, stop }: Task): Promise<Answer> {
       const settle = (recovery: Recovery): void => settleManifest(disk, job.journalPath, recovery)
       return { kind: 'recovered', recovery: recover(disk, journalAt(disk, job.journalPath), undefined, settle) }
     }
-    return { kind: 'extracted', extracted: await runExtraction(job.extraction, filesAt(disk, job), disk, check) }
+    const files = { ...filesAt(disk, job), beginSecond: second.of(job.archivePath) }
+    return { kind: 'extracted', extracted: await runExtraction(job.extraction, files, disk, check) }
   } catch (error) {
     return { kind: 'failed', error: packError(error) }
   }

@@ -22,6 +22,7 @@ import { createStage, sealFolders, type Stage } from '../target/stage.js'
 import { furnishStaging, makeStaging, removeStaging, stagingName, type Staging } from '../target/staging.js'
 import type { JournalFile } from '../target/journal-file.js'
 import { beginJournal, recover, type Recovery, type StillHeld } from '../target/undo.js'
+import type { BeginSecond } from './second-stage.js'
 import { stageEntries } from './stage-entries.js'
 import { runSync } from './sync-program.js'
 
@@ -48,6 +49,8 @@ export interface ExtractionFiles {
   openArchive(limits: ArchiveLimits): Promise<Archive>
   journal: JournalFile
   manifest: ManifestFile
+  /** Not in a helper process, which lives for one extraction. */
+  beginSecond?: BeginSecond
 }
 
 /**
@@ -106,7 +109,8 @@ async function extractInto(
     furnishStaging(disk, staging, plan)
     const stage = createStage({ disk, folders, staging: staging.path, umask: job.umask, items, records })
     stageLinks(items, links, stage)
-    await stageEntries(archive, stage, check)
+    const second = files.beginSecond?.({ root: { path: root.path, fd: root.fd }, staging: staging.path, umask: job.umask, records: records.memory }, items.length)
+    await stageEntries(archive, stage, check, second ?? null)
     sealFolders(disk, staging.path, plan)
     extracted = { ...writeManifest(disk, files.manifest, items, records), bytes: archive.totalBytes }
     const sync = createTargetSync({ disk, root, staging, isDurable: job.isDurable ?? true, syncFileSystem, check })

@@ -28,6 +28,8 @@ export interface Digest {
 
 /** One record for each item, by the item's index. */
 export interface Records {
+  /** What they are kept in, for another thread. */
+  readonly memory: SharedArrayBuffer
   existing(index: number): Existing
   setExisting(index: number, existing: Existing): void
   outcome(index: number): Outcome
@@ -43,10 +45,16 @@ export interface Records {
 
 /** Records for `count` items, all of them pending. */
 export function createRecords(count: number): Records {
-  const bytes = Buffer.alloc(count * recordBytes)
-  const view = new DataView(bytes.buffer, bytes.byteOffset)
+  return recordsIn(new SharedArrayBuffer(count * recordBytes))
+}
+
+/** The records of another thread. Each must have its own items, and hear from the other before it reads theirs. */
+export function recordsIn(memory: SharedArrayBuffer): Records {
+  const bytes = Buffer.from(memory)
+  const view = new DataView(memory)
   const at = (index: number): number => index * recordBytes
   return {
+    memory,
     existing: index => existingCodes[bytes[at(index) + 1] as number] as Existing,
     setExisting: (index, existing) => { bytes[at(index) + 1] = existingCodes.indexOf(existing) },
     outcome: index => outcomeCodes[bytes[at(index)] as number] as Outcome,

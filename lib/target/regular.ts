@@ -3,6 +3,7 @@
  * the target can put a FIFO in a file's place, and opening that would block until somebody writes to it.
  */
 import { constants, type Stats } from 'node:fs'
+import { fileSeconds } from '../base/file-time.js'
 import type { Disk } from './disk.js'
 
 /** For reading what another user may have exchanged; check that it is a regular file before the first read. */
@@ -41,7 +42,7 @@ export function changeTime(disk: Disk, place: string, toMs: number, isExpected: 
   const { fd, stats } = opened
   try {
     const isFit = stats.nlink === 1 && isExpected(stats)
-    if (isFit) disk.futimesSync(fd, stats.atimeMs / 1000, toMs / 1000)
+    if (isFit) disk.futimesSync(fd, fileSeconds(stats.atimeMs), fileSeconds(toMs))
     return isFit
   } finally {
     disk.closeSync(fd)

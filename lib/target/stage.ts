@@ -12,6 +12,7 @@
  * this one) could not get in.
  */
 import { createHash } from 'node:crypto'
+import { fileSeconds } from '../base/file-time.js'
 import { writeFully, type Disk } from './disk.js'
 import { createDigester, sha256 } from './digest.js'
 import { changedMeanwhile, type Folders } from './folders.js'
@@ -84,7 +85,10 @@ export function createStage({ disk, folders, staging, items, records, umask }: S
 
   function finish(fd: number, item: Item): void {
     if (item.mode !== null && (item.mode & umask) !== 0) disk.fchmodSync(fd, item.mode)
-    if (item.mtimeMs !== null) disk.futimesSync(fd, item.mtimeMs / 1000, item.mtimeMs / 1000)
+    if (item.mtimeMs !== null) {
+      const time = fileSeconds(item.mtimeMs)
+      disk.futimesSync(fd, time, time)
+    }
   }
 
   function modeOf(item: Item): number {
@@ -133,7 +137,7 @@ export function createStage({ disk, folders, staging, items, records, umask }: S
       const digest = sha256(Buffer.from(to))
       if (isThere(index, item, digest)) return
       disk.symlinkSync(to, path)
-      if (item.mtimeMs !== null) disk.lutimesSync(path, item.mtimeMs / 1000, item.mtimeMs / 1000)
+      if (item.mtimeMs !== null) disk.lutimesSync(path, fileSeconds(item.mtimeMs), fileSeconds(item.mtimeMs))
       records.settle(index, 'staged', linkType | 0o777, digest)
     }
   }
@@ -145,6 +149,6 @@ export function sealFolders(disk: Disk, staging: string, plan: Plan): void {
     if (exists || item === null) continue
     const staged = `${staging}/files/${path}`
     if (item.mode !== null) disk.chmodSync(staged, item.mode | 0o700)
-    if (item.mtimeMs !== null) disk.utimesSync(staged, item.mtimeMs / 1000, item.mtimeMs / 1000)
+    if (item.mtimeMs !== null) disk.utimesSync(staged, fileSeconds(item.mtimeMs), fileSeconds(item.mtimeMs))
   }
 }

@@ -35,16 +35,14 @@
  * directories that were changed before `done` (durable.ts), and what was put back before `undone`. What was replaced was
  * synced by its own deployment, so undo does not depend on it. test/target/power-cut builds the states that may be left.
  */
-import { readdirSync, type Stats } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Refusal } from '../base/refusal.js'
 import { disk, syncDirectory, type Disk } from './disk.js'
-import { holdFolders } from './folders.js'
-import { removeContents, type HeldDirectory } from './held.js'
+import type { HeldDirectory } from './held.js'
 import { decodePath, deployIdOf, encodePath, helperOf, journalAt, journalVersion, type JournalFile, type JournalHelper } from './journal-file.js'
+import { putBack } from './put-back.js'
 import { holdTarget } from './reach.js'
-import { changeTime } from './regular.js'
-import { sameTimeMs } from './stage.js'
 import { findStaging, removeStaging, type FoundStaging, type Staging, type StagingSigns } from './staging.js'
 
 export interface TimeLine { kind: 'T'; path: string; fromMs: number; toMs: number }
@@ -232,8 +230,7 @@ function recoverIn(
   if (state === 'ready') {
     if (staging === null) return 'lost'
     // Staging is removed only after everything has been put back.
-    if (!('isEmpty' in staging) || !staging.isEmpty) undo(disk, root, staging.path, lines)
-    removeContents(disk, staging, staging.mark)
+    if (!('isEmpty' in staging) || !staging.isEmpty) putBack(disk, root, staging.path, lines)
     // It was changed last, so all that was put back is on the disk with it (durable.ts).
     syncDirectory(disk, staging.path)
     onUndone()
@@ -255,97 +252,6 @@ function sayUndone(file: JournalFile): void {
 }
 
 const recoveries = { begun: 'untouched', ready: 'put back', undone: 'put back', done: 'complete' } as const
-
-function undo(disk: Disk, root: HeldDirectory, staging: string, lines: readonly JournalLine[]): void {
-  const folders = holdFolders(disk, root)
-  try {
-    undoIn({
-      disk,
-      staging,
-      within(path, use) {
-        const place = placeOf(() => folders.place(path))
-        if (place !== null) use(place)
-      }
-    }, lines)
-  } finally {
-    folders.close()
-  }
-}
-
-/** Null: the folder is gone, or a link or a file has its name by now, so there is nothing of ours to put back. */
-function placeOf(find: () => string): string | null {
-  try {
-    return find()
-  } catch (error) {
-    if (error instanceof Refusal) return null
-    throw error
-  }
-}
-
-interface UndoNeeds {
-  disk: Disk
-  staging: string
-  /** Calls `use` with the place of a path in the target, if its folder is there. */
-  within(path: string, use: (place: string) => void): void
-}
-
-function undoIn({ disk, staging, within }: UndoNeeds, lines: readonly JournalLine[]): void {
-  const find = (place: string): Stats | undefined => disk.lstatSync(place, { throwIfNoEntry: false })
-  let tree: JournalLine[] = []
-  for (let i = lines.length - 1; i >= 0; i--) {
-    const line = lines[i] as JournalLine
-    const staged = `${staging}/files/${line.path}`
-    if (line.kind === 'n' || line.kind === 'd') {
-      tree.push(line)
-    } else if (line.kind === 'D') {
-      if (find(staged) === undefined) {
-        for (const each of [...tree, line]) within(each.path, place => removeNew(disk, place, each))
-      }
-      tree = []
-    } else if (line.kind === 'R') {
-      const aside = `${staging}/aside/${line.aside}`
-      if (find(aside) === undefined) continue
-      within(line.path, place => {
-        if (find(staged) === undefined || find(place) === undefined) moveIfThere(disk, aside, place)
-      })
-    } else if (line.kind === 'T') {
-      const { fromMs, toMs } = line
-      const hasGotIt = ({ mtimeMs }: Stats): boolean => Math.abs(mtimeMs - toMs) < sameTimeMs
-      within(line.path, place => void changeTime(disk, place, fromMs, hasGotIt))
-    } else if (find(staged) === undefined) {
-      within(line.path, place => {
-        // A directory is not what was put there.
-        if (find(place)?.isDirectory() === false) moveIfThere(disk, place, staged)
-      })
-    }
-  }
-}
-
-/** What stands in the way of moving a file back is not svc's: somebody has made a directory there since. */
-const notMovable = new Set(['ENOENT', 'EISDIR'])
-
-function moveIfThere(disk: Disk, from: string, to: string): void {
-  try {
-    disk.renameSync(from, to)
-  } catch (error) {
-    if (!notMovable.has((error as NodeJS.ErrnoException).code ?? '')) throw error
-  }
-}
-
-const notRemovable = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST', 'ENOTDIR', 'EISDIR'])
-
-/**
- * Removes an entry of a new directory, or at last the directory itself. What somebody else has put there since stays,
- * and so do the directories around it.
- */
-function removeNew(disk: Disk, place: string, { kind }: JournalLine): void {
-  try {
-    if (kind === 'n') disk.unlinkSync(place)
-    else disk.rmdirSync(place)
-  } catch (error) {
-    if (!notRemovable.has((error as NodeJS.ErrnoException).code ?? '')) throw error
-  }
-}
 
 /** The journals in a directory, by deployment. */
 export function listJournals(deployments: string): Array<{ deployId: string; path: string }> {

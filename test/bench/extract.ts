@@ -90,6 +90,36 @@ async function compareDurable(base: string, load: Load, zip: string): Promise<vo
   })
 }
 
+/**
+ * An extraction over other contents that fails at its last move: the seconds of all moves, and until the target is what
+ * it was. Staging is removed after that.
+ */
+async function moveAndPutBack(zip: string, base: string, { files }: Load): Promise<{ moves: number; back: number }> {
+  const deployId = `dep_${count++}`
+  const paths = {
+    archivePath: zip,
+    journalPath: join(base, 'deployments', `${deployId}.undo`),
+    manifestPath: join(base, 'deployments', `${deployId}.manifest`)
+  }
+  let [renames, startedAtMs, failedAtMs, backAtMs] = [0, 0, 0, 0]
+  const linkSync: typeof disk.linkSync = (from, to) => {
+    if (startedAtMs === 0) startedAtMs = performance.now()
+    disk.linkSync(from, to)
+  }
+  const renameSync: typeof disk.renameSync = (from, to) => {
+    if (startedAtMs !== 0 && ++renames === files) {
+      failedAtMs = performance.now()
+      throw new Error('The last move fails')
+    }
+    disk.renameSync(from, to)
+    backAtMs = performance.now()
+  }
+  const limits = { maxEntries: 200_000, maxExtractedBytes: 1e12 }
+  const job = { target: join(base, 'ours'), deployId, umask: process.umask(), masksModes: false, limits }
+  await runExtraction(job, filesAt(disk, paths), { ...disk, linkSync, renameSync }, () => {}).catch(() => {})
+  return { moves: (failedAtMs - startedAtMs) / 1000, back: (backAtMs - failedAtMs) / 1000 }
+}
+
 async function seconds(work: () => unknown): Promise<number> {
   const start = performance.now()
   await work()
@@ -155,12 +185,35 @@ async function compareOn(base: string, where: string, load: Load): Promise<void>
       'unzip -oq': hasUnzip ? turns(archive => execFileSync('unzip', ['-oq', archive, '-d', join(base, 'theirs')])) : null
     }
   })
+  if (load.files > 1000) await comparePuttingBack(zip, other, base, { where, load })
   rmSync(other)
   empty('ours')
   const child = fork(fileURLToPath(import.meta.url), [zip, base], { stdio: 'inherit' })
   await new Promise(resolve => child.once('exit', resolve))
   empty('ours')
   empty('theirs')
+}
+
+async function comparePuttingBack(
+  zip: string, other: string, base: string, { where, load }: { where: string; load: Load }
+): Promise<void> {
+  let measured: { moves: number; back: number } | null = null
+  // Both figures are of one extraction, whichever is asked for first.
+  const measure = (which: 'moves' | 'back') => async () => {
+    if (measured !== null) {
+      const figure = measured[which]
+      measured = null
+      return figure
+    }
+    await extract(zip, base)
+    settle(where)
+    measured = await moveAndPutBack(other, base, load)
+    return measured[which]
+  }
+  await compare({
+    name: `${load.name}, putting back at the last move, ${where}`, unit: 's', target: 'within 1.5 times the moves',
+    contestants: { 'putting back': measure('back'), 'the moves': measure('moves') }
+  })
 }
 
 /** In a process of its own: peak memory, and the delay of timers while it extracts. */

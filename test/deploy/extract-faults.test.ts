@@ -178,7 +178,7 @@ t.test('killed at any call, the next start makes the target what it was', async 
 
 t.test('killed at any moment while two threads stage', async t => {
   const stage = extractionStage(t.testdir())
-  const entries = Array.from({ length: 600 }, (_, i) => ({ name: `app/f${i}.js`, data: `${i} `.repeat(3000) }))
+  const entries = Array.from({ length: 1200 }, (_, i) => ({ name: `app/f${i}.js`, data: `${i} `.repeat(3000) }))
   stage.put(makeZip(entries))
   const deadline = Date.now() + 6000
   let killed = 0
@@ -196,7 +196,7 @@ t.test('killed at any moment while two threads stage', async t => {
     if (signal !== null) killed++
     await recoverTargets(threads, { home: stage, onProblem: (_id, error) => { throw error } })
     const now = snapshot(stage.target)
-    const isComplete = now.some(line => line.startsWith('app/f599.js'))
+    const isComplete = now.some(line => line.startsWith('app/f1199.js'))
     if (!isComplete) t.strictSame(now, before, `round ${round}`)
     else t.equal(now.filter(line => line.endsWith(' old')).length, 0, `round ${round}: complete`)
   }

@@ -3,7 +3,7 @@ import {
   appendFileSync, chmodSync, mkdirSync, readFileSync, renameSync, statSync, symlinkSync, utimesSync, writeFileSync
 } from 'node:fs'
 import { join } from 'node:path'
-import { disk } from '../../lib/target/disk.js'
+import { disk, type Disk } from '../../lib/target/disk.js'
 import { journalAt } from '../../lib/target/journal-file.js'
 import { beginJournal, describeJournal, listJournals, recover as recoverFile } from '../../lib/target/undo.js'
 import { snapshot } from '../support/tree.js'
@@ -50,9 +50,89 @@ t.test('a time is put back where it was set, and the file was not changed since'
   const journal = beginJournal(journalAt(disk, path), target)
   mkdirSync(join(target, '.svc-staging-dep_x'), 0o700)
   mkdirSync(join(target, '.svc-staging-dep_x/files'))
+  mkdirSync(join(target, '.svc-staging-dep_x/aside'))
   journal.ready([...Object.keys(times), 'gone'].map(path => ({ kind: 'T', path, fromMs: 1000, toMs: 2000 })))
   t.equal(recover(path), 'put back')
   t.strictSame(Object.keys(times).map(path => statSync(join(target, path)).mtimeMs), [1000, 1000, 9000, 1000])
+})
+
+t.test('a file has the microsecond back that it had', async t => {
+  const directory = t.testdir({ target: {} })
+  const target = join(directory, 'target')
+  const staging = join(target, '.svc-staging-dep_x')
+  for (const name of ['files', 'aside']) mkdirSync(join(staging, name), { mode: 0o700, recursive: true })
+  const names = Array.from({ length: 50 }, (_, i) => `f${i}`)
+  const nanoseconds = (): bigint[] => names.map(name => statSync(join(target, name), { bigint: true }).mtimeNs)
+  names.forEach((name, i) => {
+    writeFileSync(join(target, name), name)
+    const seconds = 1_700_000_000 + (i * 1019 + 0.5) / 1e6
+    utimesSync(join(target, name), seconds, seconds)
+  })
+  const before = nanoseconds()
+  const lines = names.map(path => ({ kind: 'T' as const, path, fromMs: statSync(join(target, path)).mtimeMs, toMs: 2000 }))
+  for (const name of names) utimesSync(join(target, name), 2, 2)
+  const path = join(directory, 'dep_x.undo')
+  beginJournal(journalAt(disk, path), target).ready(lines)
+  t.equal(recover(path), 'put back')
+  t.strictSame(nanoseconds(), before)
+})
+
+t.test('an old file is moved over a new one that has another name', async t => {
+  const { target, journal } = interrupted(t.testdir())
+  const links: number[] = []
+  const renameSync: Disk['renameSync'] = (from, to) => {
+    if (String(from).endsWith('/aside/0')) links.push(statSync(join(target, 'app/old')).nlink)
+    disk.renameSync(from, to)
+  }
+  t.equal(recoverFile({ ...disk, renameSync }, journalAt(disk, journal)), 'put back')
+  t.strictSame(links, [2], 'the rename ends no file whose contents are being written')
+  t.equal(statSync(join(target, 'app/old')).nlink, 1)
+})
+
+/** A disk on which the n-th call and all after it fail, as if the process had been killed; `refused` never work. */
+function endingDisk(n: number, refused: Partial<Disk>): { disk: Disk; calls(): number } {
+  let calls = 0
+  const ending = new Proxy({ ...disk, ...refused }, {
+    get(real, name) {
+      const call = real[name as keyof Disk] as (...args: unknown[]) => unknown
+      return (...args: unknown[]) => {
+        if (++calls >= n) throw Object.assign(new Error('EIO: killed'), { code: 'EIO' })
+        return call(...args)
+      }
+    }
+  })
+  return { disk: ending, calls: () => calls }
+}
+
+t.test('putting back may end at any call, and be begun again', async t => {
+  const refuse = (code: string) => (): never => { throw Object.assign(new Error(code), { code }) }
+  const kinds: Array<[what: string, refused: Partial<Disk>, step: number]> = [
+    ['hard links', {}, 1], ['no hard links', { linkSync: refuse('EPERM') }, 3], ['a full disk', { linkSync: refuse('ENOSPC') }, 3]
+  ]
+  for (const [what, refused, step] of kinds) {
+    let ended = 0
+    for (let n = 1; ; n += step) {
+      const { target, journal } = interrupted(t.testdir())
+      const first = endingDisk(n, refused)
+      try {
+        recoverFile(first.disk, journalAt(first.disk, journal))
+      } catch {
+        ended++
+        // Once more, further or less far than the first time.
+        const second = endingDisk(Math.ceil(n * 1.3), refused)
+        try {
+          recoverFile(second.disk, journalAt(second.disk, journal))
+        } catch {
+          recoverFile({ ...disk, ...refused }, journalAt(disk, journal))
+        }
+      }
+      const now = snapshot(target)
+      const expected = ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet']
+      if (JSON.stringify(now) !== JSON.stringify(expected)) t.strictSame(now, expected, `${what}, call ${n}`)
+      if (first.calls() < n) break
+    }
+    t.ok(ended > 10, `${what}: it ended early ${ended} times`)
+  }
 })
 
 t.test('what somebody else put into a new directory stays', async t => {
