@@ -29,7 +29,7 @@ export interface SegmentThreads {
    * As `packInMemory` or `packPiece`, in a thread; begun in the order of the calls. The bytes of a piece are the thread's
    * from then on.
    */
-  pack(task: PackTask): Promise<Uint8Array>
+  pack(task: PackTask): Promise<Uint8Array<ArrayBuffer>>
   /**
    * Ends the threads, each after the segment that it works on. They are not terminated: of a thread that still loads its
    * modules, Node would leave the open ones open for good.
@@ -44,7 +44,7 @@ const maxYoungGenerationSizeMb = 4
 
 interface Waiting {
   task: PackTask
-  resolve(packed: Uint8Array): void
+  resolve(packed: Uint8Array<ArrayBuffer>): void
   reject(error: unknown): void
 }
 

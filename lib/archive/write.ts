@@ -12,7 +12,7 @@ import { once } from 'node:events'
 import type { Writable } from 'node:stream'
 import { closing, type Defer } from '../base/closing.js'
 import { createJoining } from './join.js'
-import { endLarge, packLarge, type LargeOptions, type LargePart } from './large.js'
+import { createLargePacking, endLarge, type LargeOptions, type LargePart } from './large.js'
 import { packSegment } from './segment.js'
 import { createSegmentThreads } from './segment-threads.js'
 import { checkSourceName, type LastSource, type ZipSource } from './source.js'
@@ -75,10 +75,10 @@ export async function writeZip(
     if (out.destroyed) close()
 
     const joining = createJoining({ zip64FromBytes })
-    async function put(bytes: Uint8Array): Promise<void> {
+    async function put(bytes: Uint8Array, release: (() => void) | null = null): Promise<void> {
       ending.signal.throwIfAborted()
       written.zipBytes += bytes.length
-      if (!out.write(bytes)) await once(out, 'drain', { signal: ending.signal })
+      if (!out.write(bytes, () => release?.())) await once(out, 'drain', { signal: ending.signal })
     }
     async function putSegment(zip: Buffer, sources: readonly ZipSource[]): Promise<void> {
       await put(zip.subarray(0, joining.take(zip, zip.length)))
@@ -86,8 +86,8 @@ export async function writeZip(
       written.entries += sources.length
     }
     let largeBytes = 0
-    async function putLarge(packed: Buffer, { bytes, entry }: LargePart): Promise<void> {
-      await put(packed)
+    async function putLarge(packed: Buffer, { bytes, entry, release }: LargePart): Promise<void> {
+      await put(packed, release)
       largeBytes += packed.length
       written.bytes += bytes
       if (entry === null) return
@@ -142,11 +142,12 @@ async function* packAhead(sources: AnyIterable<ZipSource>, { defer, ...options }
 
 async function* partsOf(sources: AnyIterable<ZipSource>, options: LargeOptions): AsyncGenerator<Part> {
   const { level, threads } = options
+  const packLarge = createLargePacking(options)
   for await (const { sources: some, isAll } of segmentsOf(sources)) {
     const [first] = some as [ZipSource]
     // For a few, starting a thread would take longer than packing them here; and only here can be told what was read.
     const isHere = isAll || some.some(({ onRead }) => onRead !== undefined)
-    if (isLarge(first)) yield* packLarge(first, options)
+    if (isLarge(first)) yield* packLarge(first)
     else yield { ready: isHere ? packSegment(some, level) : threads.pack({ kind: 'segment', sources: some, level }), sources: some }
   }
 }

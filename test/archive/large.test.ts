@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { inflateRawSync } from 'node:zlib'
-import { endLarge, packLarge, packPiece } from '../../lib/archive/large.js'
-import type { PackTask, SegmentThreads } from '../../lib/archive/segment-threads.js'
+import { createLargePacking, endLarge, packPiece, type PieceTask } from '../../lib/archive/large.js'
+import type { SegmentThreads } from '../../lib/archive/segment-threads.js'
 import type { ZipSource } from '../../lib/archive/source.js'
 import { crc32 } from '../../lib/base/crc32.js'
 
 const text = Buffer.from('const deployed = server.value(function () { return release })\n')
 
 /** Packs here what a thread would, last first: no piece needs another. */
-function createThreads(): SegmentThreads & { pack(task: PackTask): Promise<Uint8Array>; run(): void } {
+function createThreads(): SegmentThreads & { run(): void } {
   const waiting: Array<() => void> = []
   return {
     count: 1,
@@ -21,8 +21,8 @@ function createThreads(): SegmentThreads & { pack(task: PackTask): Promise<Uint8
 
 t.test('pieces that are packed apart are one deflation, or what was given', async t => {
   const table: Array<[what: string, contents: Buffer, path: string]> = [
-    ['a piece and a byte', Buffer.alloc(512 * 1024 + 1, text), 'a.js'],
-    ['whole pieces', Buffer.alloc(2 * 512 * 1024, text), 'a.js'],
+    ['a piece and a byte', Buffer.alloc(1024 * 1024 + 1, text), 'a.js'],
+    ['whole pieces', Buffer.alloc(2 * 1024 * 1024, text), 'a.js'],
     ['noise', randomBytes(1_300_000), 'a.js'],
     ['stored', Buffer.alloc(1_300_000, text), 'a.png']
   ]
@@ -30,7 +30,7 @@ t.test('pieces that are packed apart are one deflation, or what was given', asyn
     const source: ZipSource = { path, kind: 'file', source: contents, bytes: contents.length, mode: 0o640, mtimeMs: 0 }
     const threads = createThreads()
     const parts = []
-    for await (const part of packLarge(source, { level: 6, zip64FromBytes: 1e9, threads })) parts.push(part)
+    for await (const part of createLargePacking({ level: 6, zip64FromBytes: 1e9, threads })(source)) parts.push(part)
     threads.run()
     const packed = Buffer.concat(await Promise.all(parts.map(({ ready }) => ready)))
     const entry = parts.at(-1)?.entry
@@ -46,7 +46,7 @@ t.test('pieces that are packed apart are one deflation, or what was given', asyn
 
 t.test('what stands before a piece makes it smaller', async t => {
   const noise = randomBytes(20_000)
-  const task = (dictionary: Uint8Array): PackTask & { kind: 'piece' } => ({ kind: 'piece', bytes: Uint8Array.from(noise), dictionary, level: 6 })
+  const task = (dictionary: Uint8Array): PieceTask => ({ kind: 'piece', bytes: new Uint8Array(Buffer.concat([noise, Buffer.alloc(100)])).subarray(0, noise.length), dictionary, level: 6 })
   t.ok(packPiece(task(new Uint8Array())).length > 20_000)
   t.ok(packPiece(task(noise)).length < 500)
 })
