@@ -19,6 +19,11 @@ const windowBytes = 32 * 1024
 /** Noise grows by less. */
 const spareBytes = 8 * 1024
 const roomBytes = pieceBytes + spareBytes
+/**
+ * What zlib is given for a piece. Nobody touches the rest, but the collector counts it, and comes after a few pieces:
+ * 20 MB less. measured: bench/pack
+ */
+const chunkBytes = 4 * roomBytes
 /** A last block without contents. */
 const emptyBlock = Buffer.from([0x03, 0x00])
 
@@ -34,7 +39,7 @@ export interface PieceTask {
 
 /** Deflates a piece, in its place. */
 export function packPiece({ bytes, dictionary, level }: PieceTask): Uint8Array<ArrayBuffer> {
-  const options = { level, chunkSize: roomBytes, finishFlush: constants.Z_SYNC_FLUSH }
+  const options = { level, chunkSize: chunkBytes, finishFlush: constants.Z_SYNC_FLUSH }
   const packed = deflateRawSync(bytes, dictionary.length === 0 ? options : { ...options, dictionary })
   const room = new Uint8Array(bytes.buffer)
   room.set(packed)
