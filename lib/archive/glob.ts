@@ -26,9 +26,13 @@ const maxAlternatives = 1_000
 
 /** Refuses (`invalid`, `glob_too_large`) a pattern whose braces multiply beyond reason. */
 export function compileGlob(pattern: string): Glob {
-  const alternatives = expandBraces(pattern).map(alternative => splitPath(alternative).map(compileSegment))
+  const texts = expandBraces(pattern).map(splitPath)
+  const alternatives = texts.map(segments => segments.map(compileSegment))
+  const ends = texts.map(endsOf)
   return {
     matches(path) {
+      // Most paths are told apart by how they begin and end. measured: bench/pack
+      if (!ends.some(({ head, tail }) => path.startsWith(head) && path.endsWith(tail))) return false
       const parts = path.split('/')
       return alternatives.some(segments => walk(segments, parts, isGlobstar, (segment, part) => segment.matches(part)))
     },
@@ -46,6 +50,14 @@ export function isGlob(text: string): boolean {
 
 function splitPath(pattern: string): string[] {
   return pattern.split('/').filter(segment => segment !== '' && segment !== '.')
+}
+
+/** How every path begins and ends that matches: what stands before the first and behind the last special character. */
+function endsOf(segments: readonly string[]): { head: string; tail: string } {
+  const first = /^[^*?[\\]*/.exec(segments[0] ?? '') as RegExpExecArray
+  const last = /[^*?\]\\]*$/.exec(segments.at(-1) ?? '') as RegExpExecArray
+  const isEscaped = segments.some(text => text.includes('\\'))
+  return isEscaped ? { head: '', tail: '' } : { head: first[0], tail: last[0] }
 }
 
 /**

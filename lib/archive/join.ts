@@ -1,5 +1,5 @@
 /*
- * Several zips, made apart by yazl, as one: what stands before their directories one after the other, then one directory
+ * Several zips, made apart, as one: what stands before their directories one after the other, then one directory
  * with every entry's place moved by what now stands before it (APPNOTE 4.3.12), then its end.
  *
  * Differences from any zip: no comments, and the zip64 field, where there is one, has both sizes and the place, as
@@ -9,13 +9,6 @@ import { end64Bytes, endBytes, endOf, locatorBytes, maxUint32, zip64, zip64Versi
 
 const headerBytes = 46
 const zip64Field = 0x0001
-/** Of the directory and the end of a zip with a single entry, less its name. */
-const leastTailBytes = headerBytes + 9 + 28 + end64Bytes + locatorBytes + endBytes
-
-/** At most so many bytes of a zip of one entry stand behind its contents. */
-export function tailBytes(name: string): number {
-  return leastTailBytes + Buffer.byteLength(name)
-}
 
 /** Joins zips in the order in which they are taken. */
 export interface Joining {
@@ -40,7 +33,7 @@ export function createJoining({ zip64FromBytes = maxUint32 }: { zip64FromBytes?:
       const directoryEnd = tail.length - endBytes - (isZip64 ? end64Bytes + locatorBytes : 0)
       const directory = tail.subarray(directoryEnd - end.readUInt32LE(12), directoryEnd)
       const contentBytes = zipBytes - (tail.length - directoryEnd) - directory.length
-      directories.push(move(directory, offset, zip64FromBytes))
+      directories.push(move(Buffer.from(directory), offset, zip64FromBytes))
       entries += end.readUInt16LE(10)
       offset += contentBytes
       return contentBytes
@@ -52,31 +45,35 @@ export function createJoining({ zip64FromBytes = maxUint32 }: { zip64FromBytes?:
   }
 }
 
-/** A copy of a directory whose entries stand so much later. */
+/** A directory whose entries stand so much later. */
 function move(directory: Buffer, by: number, zip64FromBytes: number): Buffer {
-  const records: Buffer[] = []
+  const pieces: Buffer[] = []
+  let done = 0
   for (let at = 0; at < directory.length;) {
     const nameBytes = directory.readUInt16LE(at + 28)
     const length = headerBytes + nameBytes + directory.readUInt16LE(at + 30)
-    records.push(moveRecord(directory.subarray(at, at + length), nameBytes, by, zip64FromBytes))
+    const place = directory.readUInt32LE(at + 42) + by
+    // Nearly always: nothing but a number changes.
+    if (place < zip64FromBytes) {
+      directory.writeUInt32LE(place, at + 42)
+    } else {
+      pieces.push(directory.subarray(done, at), moveFar(directory.subarray(at, at + length), nameBytes, by))
+      done = at + length
+    }
     at += length
   }
-  return Buffer.concat(records)
+  return pieces.length === 0 ? directory : Buffer.concat([...pieces, directory.subarray(done)])
 }
 
-function moveRecord(record: Buffer, nameBytes: number, by: number, zip64FromBytes: number): Buffer {
+/** A record whose place is written as zip64 has it. */
+function moveFar(record: Buffer, nameBytes: number, by: number): Buffer {
   const near = record.readUInt32LE(42)
   if (near === maxUint32) {
     const at = findZip64(record, headerBytes + nameBytes)
     record.writeBigUInt64LE(record.readBigUInt64LE(at + 20) + BigInt(by), at + 20)
     return record
   }
-  const place = near + by
-  if (place < zip64FromBytes) {
-    record.writeUInt32LE(place, 42)
-    return record
-  }
-  const field = zip64([record.readUInt32LE(24), record.readUInt32LE(20), place])
+  const field = zip64([record.readUInt32LE(24), record.readUInt32LE(20), near + by])
   record.writeUInt16LE(zip64Version, 6)
   for (const at of [20, 24, 42]) record.writeUInt32LE(maxUint32, at)
   record.writeUInt16LE(record.readUInt16LE(30) + field.length, 30)

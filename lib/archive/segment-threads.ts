@@ -1,26 +1,35 @@
 /*
- * The threads that pack segments: they read, deflate and let yazl write, all of it synchronously, which costs a third of
- * what the same takes through streams and the thread pool. measured: bench/pack
+ * The threads that pack: segments, which they read, too (segment-memory.ts), and pieces of what is large (large.ts). All
+ * of it is synchronous, which costs a third of what the same takes through streams and the thread pool. measured:
+ * bench/pack
  */
 import { cpus } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { unpackError, type PackedError } from '../base/packed-error.js'
+import type { PieceTask } from './large.js'
 import type { ZipSource } from './source.js'
 
 export interface SegmentTask {
+  kind: 'segment'
+  /** Without `onRead`. */
   sources: readonly ZipSource[]
   level: number
 }
 
-export type SegmentAnswer =
-  | { kind: 'packed'; zip: Uint8Array<ArrayBuffer> }
+export type PackTask = SegmentTask | PieceTask
+
+export type PackAnswer =
+  | { kind: 'packed'; packed: Uint8Array<ArrayBuffer> }
   | { kind: 'failed'; error: PackedError }
 
 export interface SegmentThreads {
   /** How many tasks are worked on at a time, at most. */
   readonly count: number
-  /** As `packSegment`, in a thread; begun in the order of the calls. */
-  pack(task: SegmentTask): Promise<Uint8Array>
+  /**
+   * As `packInMemory` or `packPiece`, in a thread; begun in the order of the calls. The bytes of a piece are the thread's
+   * from then on.
+   */
+  pack(task: PackTask): Promise<Uint8Array<ArrayBuffer>>
   /**
    * Ends the threads, each after the segment that it works on. They are not terminated: of a thread that still loads its
    * modules, Node would leave the open ones open for good.
@@ -34,8 +43,8 @@ const maxThreads = 2
 const maxYoungGenerationSizeMb = 4
 
 interface Waiting {
-  task: SegmentTask
-  resolve(zip: Uint8Array): void
+  task: PackTask
+  resolve(packed: Uint8Array<ArrayBuffer>): void
   reject(error: unknown): void
 }
 
@@ -48,10 +57,10 @@ export function createSegmentThreads(): SegmentThreads {
   function start(): Worker {
     const resourceLimits = { maxYoungGenerationSizeMb }
     const worker = new Worker(new URL('./segment-worker.js', import.meta.url), { resourceLimits, execArgv: [] })
-    worker.on('message', (answer: SegmentAnswer) => {
+    worker.on('message', (answer: PackAnswer) => {
       const current = busy.get(worker)
       busy.set(worker, null)
-      if (answer.kind === 'packed') current?.resolve(answer.zip)
+      if (answer.kind === 'packed') current?.resolve(answer.packed)
       else current?.reject(unpackError(answer.error))
       dispatch()
     })
@@ -69,7 +78,7 @@ export function createSegmentThreads(): SegmentThreads {
       if (free === null) return
       const next = queue.shift() as Waiting
       busy.set(free, next)
-      free.postMessage(next.task)
+      free.postMessage(next.task, next.task.kind === 'piece' ? [next.task.bytes.buffer] : [])
     }
   }
 

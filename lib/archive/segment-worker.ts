@@ -1,24 +1,22 @@
-/* A thread that packs one segment after the other until it is sent null; segment-threads.ts starts it. */
+/* A thread that packs one segment or piece after the other until it is sent null; segment-threads.ts starts it. */
 import { parentPort, type MessagePort } from 'node:worker_threads'
 import { packError } from '../base/packed-error.js'
-import { hastenCrc, hastenDeflate } from './hasten.js'
-import { createReuse, packSegment } from './segment.js'
-import type { SegmentAnswer, SegmentTask } from './segment-threads.js'
+import { packPiece } from './large.js'
+import { packInMemory } from './segment-memory.js'
+import type { PackAnswer, PackTask } from './segment-threads.js'
 
 const port = parentPort as MessagePort
 
-async function work({ sources, level }: SegmentTask): Promise<SegmentAnswer> {
+function work(task: PackTask): PackAnswer {
   try {
-    return { kind: 'packed', zip: await packSegment(sources, level, read) }
+    return { kind: 'packed', packed: task.kind === 'piece' ? packPiece(task) : packInMemory(task.sources, task.level) }
   } catch (error) {
     return { kind: 'failed', error: packError(error) }
   }
 }
 
-hastenCrc()
-const read = hastenDeflate() ? createReuse() : undefined
-port.on('message', async (task: SegmentTask | null) => {
+port.on('message', (task: PackTask | null) => {
   if (task === null) return port.close()
-  const answer = await work(task)
-  port.postMessage(answer, answer.kind === 'packed' ? [answer.zip.buffer] : [])
+  const answer = work(task)
+  port.postMessage(answer, answer.kind === 'packed' ? [answer.packed.buffer] : [])
 })

@@ -42,8 +42,8 @@ const compressedTypes = new Set(
   ('7z aac apk avi avif br bz2 docx epub flac gif gz heic heif jar jpeg jpg jxl lz4 lzma m4a m4v mkv mov mp3 mp4 ' +
     'mpeg mpg odt ogg ogv opus png pptx rar tbz2 tgz txz war webm webp wma wmv woff woff2 xlsx xz zip zst').split(' ')
 )
-/** Shorter ones do not get smaller. */
-const minDeflateBytes = 16
+/** Text shorter than this gets about ten bytes smaller, and deflating it takes longer than reading it. */
+const minDeflateBytes = 96
 const maxNameBytes = 0xffff
 
 const typeBits = { file: 0o100000, directory: 0o040000, symlink: 0o120000 }

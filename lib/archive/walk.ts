@@ -6,7 +6,7 @@
  * refuse the link itself. Sockets, pipes and devices are left out, with a warning. A directory is an entry of its own
  * only where nothing below it is packed, so that empty ones exist afterwards.
  */
-import { closeSync, constants, lstatSync, openSync, readdirSync, readlinkSync, realpathSync, type Dirent, type Stats } from 'node:fs'
+import { closeSync, constants, lstatSync, openSync, readdirSync, readlinkSync, realpathSync, type Stats } from 'node:fs'
 import { dirname, join, resolve, sep } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { nameOfDescriptor, placeOfDescriptor } from '../base/descriptors.js'
@@ -49,7 +49,7 @@ export async function walkTree(
   const above: Above = { verdict: rootVerdict, isChosen: options.globs === null }
   const tree: Tree = { ...options, found }
   if (start === '') await walkDirectory('', above, tree)
-  else await walkEntry(start, lookAt(start, options.root), above, tree)
+  else await walkEntry(lookAt(start, join(options.root, start)), above, tree)
 }
 
 type Tree = WalkOptions & { found: (source: ZipSource) => void }
@@ -60,21 +60,28 @@ async function walkDirectory(directory: string, above: Above, tree: Tree): Promi
   await turn()
   tree.signal?.throwIfAborted()
   let hasFound = false
-  for (const { name } of list(directory, tree)) {
+  const place = join(tree.root, directory)
+  const before = place.endsWith(sep) ? place : place + sep
+  for (const name of list(directory, tree)) {
     const path = directory === '' ? name : `${directory}/${name}`
-    const result = walkEntry(path, lookAt(path, tree.root), above, tree)
+    const result = walkEntry(lookAt(path, before + name), above, tree)
     hasFound = (typeof result === 'boolean' ? result : await result) || hasFound
   }
   return hasFound
 }
 
+interface Found {
+  path: string
+  absolute: string
+  stats: Stats
+}
+
 /** A promise for directories only: one for each file would cost more than looking at it. */
-function walkEntry(path: string, stats: Stats, above: Above, tree: Tree): boolean | Promise<boolean> {
+function walkEntry({ path, absolute, stats }: Found, above: Above, tree: Tree): boolean | Promise<boolean> {
   const { ignore, globs, except, warn, found } = tree
   const isChosen = above.isChosen || (globs ?? []).some(glob => glob.matches(path))
   const verdict = ignore === null ? above.verdict : ignore.judge(path, stats.isDirectory(), above.verdict)
   if (stats.isDirectory()) return walkBelow(path, stats, { verdict, isChosen }, tree)
-  const absolute = join(tree.root, path)
   if (!isChosen || verdict.isIgnored || except.includes(absolute)) return false
   if (stats.isSymbolicLink()) {
     found(linkSource(path, stats, tree.root))
@@ -99,11 +106,10 @@ async function walkBelow(path: string, stats: Stats, here: Above, tree: Tree): P
   return true
 }
 
-function list(directory: string, { root, mayBeExchanged }: Tree): Dirent[] {
+function list(directory: string, { root, mayBeExchanged }: Tree): string[] {
   try {
     const place = join(root, directory)
-    const entries = mayBeExchanged ? listOpened(place, directory) : readdirSync(place, { withFileTypes: true })
-    return entries.sort((a, b) => (a.name < b.name ? -1 : 1))
+    return (mayBeExchanged ? listOpened(place, directory) : readdirSync(place)).sort()
   } catch (cause) {
     if (cause instanceof Refusal) throw cause
     throw refuse(directory || root, cause as NodeJS.ErrnoException)
@@ -111,24 +117,24 @@ function list(directory: string, { root, mayBeExchanged }: Tree): Dirent[] {
 }
 
 /** What is in the directory that lies at a place without links, and in no other. */
-function listOpened(place: string, directory: string): Dirent[] {
+function listOpened(place: string, directory: string): string[] {
   const fd = openSync(place, constants.O_RDONLY | (constants.O_DIRECTORY ?? 0) | (constants.O_NOFOLLOW ?? 0))
   try {
     const found = placeOfDescriptor(fd)
     if (found !== null && found !== place) throw sourceChanged(directory)
-    return readdirSync(nameOfDescriptor(fd, place), { withFileTypes: true })
+    return readdirSync(nameOfDescriptor(fd, place))
   } finally {
     closeSync(fd)
   }
 }
 
-function lookAt(path: string, root: string): Stats {
+function lookAt(path: string, absolute: string): Found {
   if (path.includes('\ufffd')) {
     const sentence = `"${path}" cannot be packed: its name is not valid UTF-8`
     throw new Refusal('invalid', 'name_not_packable', sentence, { field: path })
   }
   try {
-    return lstatSync(join(root, path))
+    return { path, absolute, stats: lstatSync(absolute) }
   } catch (cause) {
     throw refuse(path, cause as NodeJS.ErrnoException)
   }

@@ -8,15 +8,15 @@
  * What is small is read and deflated ahead, some entries at a time; what is large is copied block by block, the next
  * one being read while the last is written.
  */
-import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { createDeflateRaw, deflateRaw } from 'node:zlib'
 import { crc32 } from '../base/crc32.js'
 import { checkSourceName, isWorthDeflating, sourceChanged, sourceUnreadable, type LastSource, type ZipSource } from './source.js'
+import { blocksOf, readOnly } from './source-bytes.js'
 import { defaultLevel, type WriteZipOptions, type ZipWritten } from './write.js'
-import { begin, deflated, directoryOf, localHeader, stored, type Entry } from './zip-records.js'
+import { begin, defaultZip64FromBytes, deflated, directoryOf, localHeader, stored, type Entry } from './zip-records.js'
 
 const blockBytes = 1024 * 1024
 /** The disk begins with what it has when there is so much: it works while the next blocks are copied. */
@@ -27,11 +27,6 @@ const blocksAbreast = 4
 const maxWholeBytes = 4 * 1024 * 1024
 /** Entries that are read ahead. */
 const entriesAbreast = 8
-/** Not blocking: a pipe that took the place of a file would otherwise wait for a writer. */
-const readOnly = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
-
-/** Sizes and places from here on are written as zip64 has them: a source this large may not fit when deflating makes it grow. */
-const defaultZip64FromBytes = 0xff000000
 
 export interface WriteZipFileOptions extends WriteZipOptions {
   zip64FromBytes?: number
@@ -287,30 +282,6 @@ async function deflate(source: ZipSource, { file, at, level, onRead }: Place): P
     }
   })
   return { method: deflated, crc, packedBytes }
-}
-
-/** Its bytes, block by block, in the buffers that `buffer` gives. */
-async function* blocksOf(entry: ZipSource, buffer: () => Promise<Buffer>): AsyncGenerator<Buffer> {
-  const { path, source, bytes, isGrowing, onRead } = entry
-  if (typeof source !== 'string') {
-    onRead?.(source)
-    return yield Buffer.from(source.buffer, source.byteOffset, source.length)
-  }
-  const opened = await open(source, readOnly).catch(error => { throw sourceUnreadable(path, error) })
-  try {
-    for (let at = 0; ;) {
-      const block = await buffer()
-      const length = isGrowing ? Math.min(block.length, bytes - at) : block.length
-      const { bytesRead } = await opened.read(block, 0, length, at).catch(error => { throw sourceUnreadable(path, error) })
-      at += bytesRead
-      if (at > bytes || (bytesRead === 0 && at !== bytes)) throw sourceChanged(path)
-      if (bytesRead === 0) return
-      onRead?.(block.subarray(0, bytesRead))
-      yield block.subarray(0, bytesRead)
-    }
-  } finally {
-    await opened.close()
-  }
 }
 
 async function writeAll(file: ZipFileHandle, bytes: Uint8Array, at: number): Promise<void> {

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { createSegmentThreads } from '../../lib/archive/segment-threads.js'
-import { packSegment } from '../../lib/archive/segment.js'
+import { packInMemory } from '../../lib/archive/segment-memory.js'
 import type { ZipSource } from '../../lib/archive/source.js'
 import { watchDescriptors } from '../support/descriptors.js'
 
@@ -20,11 +20,10 @@ const segment = (i: number): ZipSource[] => Array.from({ length: 20 }, (_, n) =>
 
 t.test('many segments share the threads, each comes back as its own', async t => {
   const threads = createSegmentThreads()
-  const packed = await Promise.all(Array.from({ length: 12 }, (_, i) => threads.pack({ sources: segment(i), level: 6 })))
+  const packed = await Promise.all(Array.from({ length: 12 }, (_, i) => threads.pack({ kind: 'segment', sources: segment(i), level: 6 })))
   for (const [i, zip] of packed.entries()) t.ok(Buffer.from(zip).includes(`${i}/19`), `segment ${i}`)
   t.equal(seen.started, Math.min(threads.count, 2))
-  const direct = await packSegment(segment(0), 6)
-  t.equal(packed[0]?.length, direct.length, 'as if packed here')
+  t.ok(packInMemory(segment(0), 6).equals(packed[0] as Uint8Array), 'as if packed here')
   await threads.close()
   t.equal(seen.living, 0, 'closing ends them')
 })
@@ -34,15 +33,15 @@ t.test('a refusal stays one, names the file, and the thread goes on', async t =>
   t.teardown(() => threads.close())
   const gone: ZipSource = { path: 'a', kind: 'file', source: join(t.testdir(), 'a'), bytes: 1, mode: 0o644, mtimeMs: 0 }
   for (let i = 0; i < 4; i++) {
-    await t.rejects(threads.pack({ sources: [gone], level: 6 }), { kind: 'unavailable', code: 'file_vanished', field: 'a' })
+    await t.rejects(threads.pack({ kind: 'segment', sources: [gone], level: 6 }), { kind: 'unavailable', code: 'file_vanished', field: 'a' })
   }
-  t.ok((await threads.pack({ sources: segment(1), level: 6 })).length > 0)
+  t.ok((await threads.pack({ kind: 'segment', sources: segment(1), level: 6 })).length > 0)
 })
 
 t.test('closed while it works, it ends', async t => {
   const threads = createSegmentThreads()
   const noise = Buffer.alloc(4_000_000, 'some text that is not quite the same each time ')
-  void threads.pack({ sources: [{ path: 'a', kind: 'file', source: noise, bytes: noise.length, mode: 0o644, mtimeMs: 0 }], level: 9 }).catch(() => {})
+  void threads.pack({ kind: 'segment', sources: [{ path: 'a', kind: 'file', source: noise, bytes: noise.length, mode: 0o644, mtimeMs: 0 }], level: 9 }).catch(() => {})
   await threads.close()
   t.equal(seen.living, 0)
 })
@@ -52,7 +51,7 @@ t.test('closed while its threads start, it leaves no file open', { skip: process
   t.teardown(stop)
   for (let ms = 0; ms < 60; ms += 4) {
     const threads = createSegmentThreads()
-    void threads.pack({ sources: segment(0), level: 1 }).catch(() => {})
+    void threads.pack({ kind: 'segment', sources: segment(0), level: 1 }).catch(() => {})
     await sleep(ms)
     await threads.close()
   }

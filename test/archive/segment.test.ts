@@ -1,22 +1,14 @@
 import { join } from 'node:path'
 import t from 'tap'
-import { packingOf, packSegment } from '../../lib/archive/segment.js'
+import { packSegment } from '../../lib/archive/segment.js'
 import type { ZipSource } from '../../lib/archive/source.js'
 
 const source = (path: string, more: Partial<ZipSource> = {}): ZipSource =>
   ({ path, kind: 'file', source: Buffer.from('x'.repeat(100)), bytes: 100, mode: 0o755, mtimeMs: 0, ...more })
 
-t.test('what yazl is told of a source', async t => {
-  t.match(packingOf(source('a.js'), 9), { mode: 0o100755, mtime: new Date(0), compressionLevel: 9 })
-  t.equal(packingOf(source('a.png'), 9).compressionLevel, 0)
-  t.equal(packingOf(source('l', { kind: 'symlink' }), 9).mode, 0o120777)
-})
-
-t.test('a segment is a zip, in memory that can be handed on', async t => {
+t.test('a segment is a zip', async t => {
   const zip = await packSegment([source('a.js'), source('d', { kind: 'directory' })], 6)
-  t.equal(Buffer.from(zip).readUInt32LE(0), 0x04034b50)
-  t.equal(zip.byteLength, zip.buffer.byteLength)
-  t.equal(zip.byteLength, structuredClone(zip, { transfer: [zip.buffer] }).byteLength)
+  t.equal(zip.readUInt32LE(0), 0x04034b50)
 })
 
 t.test('a file that is not what it was is refused by name', async t => {

@@ -3,8 +3,7 @@
  * of 6 KB. Wall time, each in a process of its own, so that both pay for their start; peak memory of ours is printed.
  *
  * What two cores bring is seen only where both are free: on a busy machine compare the processor time, which is printed,
- * too. Beside the two, 70,000 tiny files: yazl looks through all entries for each it writes, so their time would grow
- * with the square of their number if they were not packed in segments.
+ * too. Beside the two, 70,000 tiny files, of which each costs a look, an open file and two headers.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -66,7 +65,7 @@ async function bench(): Promise<void> {
   const trees: Array<[name: string, files: number, bytes: number, target?: string]> = [
     ['100 files of 5 MB', 100, 5_000_000, 'at most 0.7 on two cores'],
     ['10,000 files of 6 KB', 10_000, 6 * 1024, 'at most 1.0'],
-    ['70,000 files of 64 bytes', 70_000, 64]
+    ['70,000 files of 64 bytes', 70_000, 64, 'at most 1.0']
   ]
   console.log(`packing, ${machine()}`)
   try {
@@ -94,7 +93,7 @@ async function bench(): Promise<void> {
       rmSync(ours, { force: true })
       const seen = JSON.parse(execFileSync(process.execPath, [self, tree, ours], { encoding: 'utf8' })) as Record<string, number>
       const against = existsSync(theirs) ? `, zip's ${statSync(theirs).size}` : ''
-      console.log(`  peak memory ${seen['peakMiB']} MiB; archive of ${seen['zipBytes']} bytes${against}`)
+      console.log(`  peak memory ${seen['peakMiB']} MiB (target: at most 150); archive of ${seen['zipBytes']} bytes${against}`)
       console.log(`  processor time ${seen['cpuSeconds']?.toFixed(2)} s${hasZip ? `, zip's ${processorSeconds(theirs, tree)}` : ''}`)
       rmSync(tree, { recursive: true })
     }
