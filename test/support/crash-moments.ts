@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, watch, type FSWatcher } from 'node:fs'
 import { join } from 'node:path'
-import type { CrashPlaces } from './crash-load.js'
+import type { CrashPlaces } from './crash-needs.js'
 import type { Random } from './random.js'
 
 /** When a server of a crash run is killed: so long after a point was reached. */
@@ -12,6 +12,11 @@ export interface Moment {
   withinMs: number
   weight: number
 }
+
+/** Written so often that the database is folded. */
+export const largePoint = 'the database is written anew'
+/** SIGTERM first, then, up to `withinMs` later, SIGKILL. */
+export const stopMoment = 'it is told to stop'
 
 /** Points that the load itself knows (`reached`), and those that are seen on the disk (`watchPoints`). */
 export const moments: readonly Moment[] = [
@@ -29,7 +34,8 @@ export const moments: readonly Moment[] = [
   ...of(['a rollback is asked for', 'a cancel is asked for'], 15, 7),
   ...of(['a mark is asked for', 'a project is changed', 'settings are changed', 'the admin token is changed'], 5, 4),
   ...of(['a project is deleted'], 8, 7),
-  ...of(['config.json is written', 'the database is written anew'], 2, 4)
+  ...of(['config.json is written', largePoint], 2, 4),
+  { name: stopMoment, withinMs: 400, weight: 6 }
 ]
 
 function of(points: readonly string[], withinMs: number, weight: number): Moment[] {
@@ -61,7 +67,7 @@ export function watchPoints({ home, proofs }: CrashPlaces, targets: readonly str
   })
   look(home, name => {
     if (name.startsWith('config.json')) return 'config.json is written'
-    return /^svc\.db.*\.tmp$/.test(name) ? 'the database is written anew' : null
+    return /^svc\.db.*\.tmp$/.test(name) ? largePoint : null
   })
   look(proofs, name => {
     if (name.endsWith('.ended')) return 'a script ends'

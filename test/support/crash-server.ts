@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import type { CrashPlaces } from './crash-load.js'
+import type { CrashPlaces } from './crash-needs.js'
 import { createCrashClient, type CrashClient } from './crash-client.js'
 import { bare } from './bare.js'
 import { bareEnvironment, svcPath } from './svc.js'
@@ -11,6 +11,8 @@ export interface CrashServer {
   /** Resolves with the address once it listens; null: it ended before. */
   listens: Promise<string | null>
   said(): string
+  /** SIGTERM. */
+  stop(): void
   /** SIGKILL to the server, and to nobody else; resolves when it has ended. */
   kill(): Promise<void>
 }
@@ -33,6 +35,7 @@ export function startCrashServer(base: string, { home, temporary }: CrashPlaces)
     pid: child.pid as number,
     listens,
     said: () => err,
+    stop: () => void child.kill('SIGTERM'),
     async kill() {
       child.kill('SIGKILL')
       await ended

@@ -7,10 +7,13 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { checkAll, type Complain, type Invariant } from './crash-checks.js'
-import { addProject, removeProject, runLoad, type CrashPlaces, type LoadNeeds } from './crash-load.js'
+import type { Test } from 'tap'
+import { checkAll } from './crash-checks.js'
+import { invariants, type Complain, type Invariant } from './crash-promises.js'
+import { addProject, removeProject, runLoad } from './crash-load.js'
+import type { CrashPlaces, LoadNeeds } from './crash-needs.js'
 import { createRegister, type Model } from './crash-model.js'
-import { journalsIn, journalStates, someMoment, tokenPoints, watchPoints } from './crash-moments.js'
+import { journalsIn, journalStates, largePoint, someMoment, stopMoment, tokenPoints, watchPoints } from './crash-moments.js'
 import { awaitHealth, startCrashServer, type CrashServer } from './crash-server.js'
 import { readTree, type Tree } from './crash-site.js'
 import type { CrashClient } from './crash-client.js'
@@ -45,6 +48,8 @@ export interface CrashReport {
   complaints: Map<string, number>
 }
 
+/** Of each kind of violation, so many are told. */
+const mostTold = 25
 /** A project has so many rounds; the next one has a target of its own. */
 const roundsOfProject = 25
 /** A load that has not come to its moment after this is killed all the same. */
@@ -62,6 +67,17 @@ export async function soakCrash(options: CrashOptions): Promise<CrashReport> {
   return report
 }
 
+/** One check for each promise; what breaks it is told before. */
+export function checkReport(t: Pick<Test, 'comment' | 'equal'>, { violations }: CrashReport): void {
+  for (const invariant of Object.keys(invariants) as Invariant[]) {
+    const found = violations.filter(each => each.invariant === invariant)
+    for (const { lane, round, moment, sentence } of found.slice(0, mostTold)) {
+      t.comment(`${invariant}, lane ${lane}, round ${round} (killed: ${moment}): ${sentence}`)
+    }
+    t.equal(found.length, 0, invariants[invariant])
+  }
+}
+
 interface Lane {
   base: string
   places: CrashPlaces
@@ -74,6 +90,8 @@ interface Lane {
   /** Of the last kill. */
   moment: string
   next(): number
+  /** Processes that worked on targets when the server was killed. */
+  helpers: number[]
   complain: Complain
 }
 
@@ -113,6 +131,7 @@ function openLane(options: CrashOptions, report: CrashReport, number: number): L
       adminToken: createRegister('')
     },
     next: () => ++count,
+    helpers: [],
     complain(invariant, sentence) {
       // What stays is told once.
       if (told.has(sentence)) return
@@ -151,7 +170,7 @@ async function startAndCheck(lane: Lane): Promise<Started | null> {
   if (journals.length > 0) complain('health', `health is good while ${journals.length} journals are there`)
   if (lane.round === 0) model.adminToken.found((JSON.parse(readFileSync(join(places.home, 'config.json'), 'utf8')) as { adminToken: string }).adminToken)
   try {
-    await checkAll({ client: health.client, model, places, trees, serverPid: server.pid, complain })
+    await checkAll({ client: health.client, model, places, trees, serverPid: server.pid, helpers: lane.helpers, complain })
   } catch (error) {
     complain('answer', `the checks met a fault: ${(error as Error).stack}`)
   }
@@ -171,15 +190,20 @@ async function loadAndKill(lane: Lane, { server, client }: Started): Promise<voi
     client, model, places, random, runAs, next,
     isOver: () => isOver,
     reached: point => void (point === moment.point && strike(delayMs)),
-    complain: sentence => lane.complain('answer', sentence)
+    complain: sentence => lane.complain('answer', sentence),
+    acknowledged: () => void lane.report.acknowledged++
   }
   await renewProjects(lane, needs)
   const stopWatching = watchPoints(places, model.projects.map(({ target }) => target), needs.reached)
-  const load = runLoad(needs, moment.point !== undefined && tokenPoints.has(moment.point))
-  if (moment.point === undefined) strike(delayMs)
+  const load = runLoad(needs, { isTokenRound: tokenPoints.has(moment.point ?? ''), isLarge: moment.point === largePoint })
+  if (moment.point === undefined) strike(moment.name === stopMoment ? random.below(400) : delayMs)
   const late = setTimeout(() => strike(0), longestLoadMs)
   await struck
   isOver = true
+  if (moment.name === stopMoment) {
+    server.stop()
+    await sleep(delayMs)
+  }
   await server.kill()
   clearTimeout(late)
   stopWatching()
@@ -199,17 +223,20 @@ async function renewProjects({ model, places, round, runAs }: Lane, needs: LoadN
     chmodSync(places.proofs, 0o1777)
   }
   if (model.projects.length >= 3) return
-  for (const files of [25, 120]) await addProject(needs, { files })
+  for (const files of [25, 300]) await addProject(needs, { files })
   await addProject(needs, { files: 25, runAs })
 }
 
-function noteKill({ places, report, ...lane }: Lane, moment: string, server: CrashServer): void {
+function noteKill(lane: Lane, moment: string, server: CrashServer): void {
+  const { places, report } = lane
   report.kills++
   lane.moment = moment
   const counts = report.moments.get(moment) ?? {}
   const count = (what: string): void => void (counts[what] = (counts[what] ?? 0) + 1)
   count('kills')
-  const states = journalStates(journalsIn(places.home).map(path => readFileSync(path, 'latin1')))
+  const journals = journalsIn(places.home).map(path => readFileSync(path, 'latin1'))
+  lane.helpers = journals.flatMap(text => /\nhelper \S+ (\d+) /.exec(text)?.[1] ?? []).map(Number)
+  const states = journalStates(journals)
   for (const state of new Set(states)) count(state)
   report.moments.set(moment, counts)
   for (const line of server.said().split('\n').filter(line => /^\S/.test(line))) {
