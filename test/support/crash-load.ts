@@ -12,8 +12,8 @@ import { someScripts } from './crash-scripts.js'
 
 /** User and group `nobody` of every Linux. */
 const nobody = 65534
-/** A few of these, and the redo log is folded. */
-const largeText = 'x'.repeat(600_000)
+/** A few lists of so many names as long as these, and the redo log is folded. */
+const [manySources, longName] = [50, 'x'.repeat(200)]
 
 export interface NewProject {
   files: number
@@ -54,18 +54,19 @@ export async function runLoad(needs: LoadNeeds, { isTokenRound, isLarge }: LoadK
   const writers = model.projects.filter(({ isThere }) => isThere.settled()).flatMap(project => [deploys(project, isTokenRound), deploys(project, isTokenRound)])
   // Requests with an old token count as attempts to guess one.
   if (isTokenRound) writers.push(changesToken)
-  else writers.push(changesSettings, changesTags, reads, comesAndGoes, ...model.projects.slice(0, 2).map(project => changesProject(project, isLarge)))
+  else writers.push(changesSettings, changesTags, reads, comesAndGoes, ...model.projects.slice(0, 2).map(changesProject))
+  if (isLarge) writers.push(...model.projects.slice(2, 3).map(addsSources))
   await Promise.all(writers.map(async write => {
     while (!isOver()) await write(needs)
   }))
 }
 
-const changesProject = (project: ProjectModel, isLarge: boolean): Writer => async needs => {
+const changesProject = (project: ProjectModel): Writer => async needs => {
   const { client, model, random, reached } = needs
   if (!project.isThere.settled()) return void (await sleep(50))
   const token = model.adminToken.settled()
   const number = needs.next()
-  const fields = { description: `of ${number}${isLarge ? largeText : ''}`, env: `env-${number}` }
+  const fields = { description: `of ${number}`, env: `env-${number}` }
   const asked = project.fields.ask(fields)
   const answer = await client.call('PUT', `/api/projects/${project.id}`, token, fields, {}, { onSent: () => reached('a project is changed') })
   if (isGood(needs, `change of ${project.name}`, answer, [404])) asked.acknowledged()
@@ -91,6 +92,19 @@ async function changesSources(needs: LoadNeeds, project: ProjectModel): Promise<
   const asked = project.sources.ask(before.filter(each => each !== gone))
   const answer = await client.call('DELETE', `/api/log-sources/${id}`, token)
   if (isGood(needs, 'log source', answer, [404])) asked.acknowledged()
+}
+
+/** So much at once that the database is written anew. */
+const addsSources = (project: ProjectModel): Writer => async needs => {
+  const { client, model, places } = needs
+  const number = needs.next()
+  const labels = Array.from({ length: manySources }, (_, at) => `log-${number}-${at}`)
+  const asked = project.sources.ask([...project.sources.settled(), ...labels])
+  const items = labels.map(label => ({ label, filePath: join(places.proofs, ...Array<string>(18).fill(longName), label) }))
+  const answer = await client.call('POST', `/api/projects/${project.id}/log-sources`, model.adminToken.settled(), { items })
+  if (isGood(needs, 'many log sources', answer, [404, 409])) return asked.acknowledged()
+  if (answer !== null) asked.refused()
+  await sleep(20)
 }
 
 const changesSettings: Writer = async needs => {

@@ -53,7 +53,7 @@ const mostTold = 25
 /** A project has so many rounds; the next one has a target of its own. */
 const roundsOfProject = 25
 /** A load that has not come to its moment after this is killed all the same. */
-const longestLoadMs = 1500
+const longestLoadMs = 3000
 /** Of a hundred starts after a kill, so many are killed, too. */
 const killedStartsPercent = 18
 /** A start takes about this, with what a kill left behind. */
@@ -197,7 +197,11 @@ async function loadAndKill(lane: Lane, { server, client }: Started): Promise<voi
   const stopWatching = watchPoints(places, model.projects.map(({ target }) => target), needs.reached)
   const load = runLoad(needs, { isTokenRound: tokenPoints.has(moment.point ?? ''), isLarge: moment.point === largePoint })
   if (moment.point === undefined) strike(moment.name === stopMoment ? random.below(400) : delayMs)
-  const late = setTimeout(() => strike(0), longestLoadMs)
+  let isLate = false
+  const late = setTimeout(() => {
+    isLate = true
+    strike(0)
+  }, longestLoadMs)
   await struck
   isOver = true
   if (moment.name === stopMoment) {
@@ -208,7 +212,7 @@ async function loadAndKill(lane: Lane, { server, client }: Started): Promise<voi
   clearTimeout(late)
   stopWatching()
   await load
-  noteKill(lane, moment.name, server)
+  noteKill(lane, isLate ? 'too late for its moment' : moment.name, server)
 }
 
 /** The projects that the load works on: a small one, a large one, one of another user. */
