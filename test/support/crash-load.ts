@@ -111,7 +111,10 @@ const changesSettings: Writer = async needs => {
   const { client, model, random, reached } = needs
   const number = needs.next()
   // Together or not at all.
-  const values = { default_deploy_path: `/srv/${number}`, script_timeout: String(1000 + (number % 9000)), keep_archives: String(2 + random.below(4)) }
+  const values = {
+    default_deploy_path: `/srv/${number}`, script_timeout: String(1000 + (number % 9000)), keep_archives: String(2 + random.below(4)),
+    durable_targets: String(random.below(2) === 0)
+  }
   const asked = model.settings.ask(values)
   const answer = await client.call('PUT', '/api/settings', model.adminToken.settled(), values, {}, { onSent: () => reached('settings are changed') })
   if (isGood(needs, 'settings', answer)) asked.acknowledged()

@@ -121,7 +121,7 @@ function openLane(options: CrashOptions, report: CrashReport, number: number): L
   }
   chmodSync(base, 0o755)
   const places = { home: at('home', 0o700), sites: at('sites', 0o755), proofs: at('proofs', 0o1777), temporary: at('tmp', 0o1777) }
-  const settings = { default_deploy_path: '', script_timeout: '1800', keep_archives: '10' }
+  const settings = { default_deploy_path: '', script_timeout: '1800', keep_archives: '10', durable_targets: 'true' }
   const told = new Set<string>()
   let count = 0
   const lane: Lane = {
