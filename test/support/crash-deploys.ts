@@ -55,6 +55,8 @@ function settle(needs: LoadNeeds, project: ProjectModel, deployment: DeploymentM
     return
   }
   const status = answer.body?.status as string | undefined
+  // What is not recorded is no promise.
+  if (/is not recorded yet/.test(answer.text)) return
   if (status === undefined) needs.complain(`${what}: its answer ends without its status: ${answer.text.slice(-200)}`)
   else if (deployment.status.settled() === null) deployment.status.found(status)
 }

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { deploys, uploads } from './crash-deploys.js'
 import { anyToken, createRegister, type ProjectModel } from './crash-model.js'
+import { emptyDisk, fillDisk } from './full-disk.js'
 import { isGood, type LoadNeeds, type Writer } from './crash-needs.js'
 import { someScripts } from './crash-scripts.js'
 
@@ -56,6 +57,7 @@ export async function runLoad(needs: LoadNeeds, { isTokenRound, isLarge }: LoadK
   if (isTokenRound) writers.push(changesToken)
   else writers.push(changesSettings, changesTags, reads, comesAndGoes, ...model.projects.slice(0, 2).map(changesProject))
   if (isLarge) writers.push(...model.projects.slice(2, 3).map(addsSources))
+  if (needs.disk !== null) writers.push(fillsDisk)
   await Promise.all(writers.map(async write => {
     while (!isOver()) await write(needs)
   }))
@@ -186,4 +188,14 @@ const reads: Writer = async needs => {
   if (random.below(6) === 0) isGood(needs, 'cleaning', await client.call('POST', '/api/storage/clean', model.adminToken.settled(), {}))
   else isGood(needs, path, await client.call('GET', path, model.adminToken.settled()))
   await sleep(random.below(40))
+}
+
+/** Takes all of a small disk but a little, for a while. */
+const fillsDisk: Writer = async ({ disk, random, isOver, reached }) => {
+  await sleep(random.below(400))
+  if (disk === null || isOver()) return
+  fillDisk(disk, random.below(3) * random.below(60) * 4096)
+  reached('the disk is full')
+  await sleep(random.below(500))
+  if (!isOver() || random.below(2) === 0) emptyDisk(disk)
 }

@@ -15,6 +15,7 @@ export interface Moment {
 
 /** Written so often that the database is folded. */
 export const largePoint = 'the database is written anew'
+const fullPoint = 'the disk is full'
 /** SIGTERM first, then, up to `withinMs` later, SIGKILL. */
 export const stopMoment = 'it is told to stop'
 
@@ -35,6 +36,7 @@ export const moments: readonly Moment[] = [
   ...of(['a mark is asked for', 'a project is changed', 'settings are changed', 'the admin token is changed'], 5, 4),
   ...of(['a project is deleted'], 8, 7),
   ...of(['config.json is written', largePoint], 2, 4),
+  ...of([fullPoint], 300, 0),
   { name: stopMoment, withinMs: 400, weight: 6 }
 ]
 
@@ -45,7 +47,9 @@ function of(points: readonly string[], withinMs: number, weight: number): Moment
 /** Those that come only while the admin token is being changed. */
 export const tokenPoints = new Set(['the admin token is changed', 'config.json is written'])
 
-export function someMoment(random: Random): Moment {
+/** One of them; with a disk that fills up, often when it has. */
+export function someMoment(random: Random, isDiskSmall: boolean): Moment {
+  if (isDiskSmall && random.below(3) === 0) return moments.find(({ name }) => name === fullPoint) as Moment
   let at = random.below(moments.reduce((sum, { weight }) => sum + weight, 0))
   return moments.find(({ weight }) => (at -= weight) < 0) as Moment
 }

@@ -27,6 +27,8 @@ export interface CheckNeeds {
   serverPid: number
   /** Processes that worked on targets when the server was killed. */
   helpers: readonly number[]
+  /** Outputs may be incomplete: there was no room for them. */
+  isDiskSmall: boolean
   complain: Complain
 }
 

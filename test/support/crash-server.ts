@@ -11,6 +11,7 @@ export interface CrashServer {
   /** Resolves with the address once it listens; null: it ended before. */
   listens: Promise<string | null>
   said(): string
+  isRunning(): boolean
   /** SIGTERM. */
   stop(): void
   /** SIGKILL to the server, and to nobody else; resolves when it has ended. */
@@ -35,6 +36,7 @@ export function startCrashServer(base: string, { home, temporary }: CrashPlaces)
     pid: child.pid as number,
     listens,
     said: () => err,
+    isRunning: () => child.exitCode === null && child.signalCode === null,
     stop: () => void child.kill('SIGTERM'),
     async kill() {
       child.kill('SIGKILL')
