@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Answer } from './crash-client.js'
 import { createRegister, messageOf, type DeploymentModel, type ProjectModel } from './crash-model.js'
 import { isGood, type LoadNeeds, type Writer } from './crash-needs.js'
-import { scriptOf, someScripts } from './crash-scripts.js'
+import { mayFail, scriptOf, someScripts } from './crash-scripts.js'
 import { makeSite } from './crash-site.js'
 
 /** Works on a project; without the admin token, if that is being changed. */
@@ -24,6 +24,7 @@ export async function uploads(needs: LoadNeeds, project: ProjectModel, fields: A
   const number = needs.next()
   const site = makeSite(random, { number, files: project.files, isDamaged })
   const deployment = plan(project, number, isDamaged ? null : site)
+  deployment.outcome = isDamaged || mayFail(fields) ? 'failed' : 'success'
   const form: Array<[string, string | { filename: string; bytes: Uint8Array }]> =
     [['projectId', project.id], ['message', messageOf(number)], ...fields, ['file', { filename: 'a.zip', bytes: site.zip }]]
   const answer = await client.upload(project.token.settled(), form, {
@@ -38,7 +39,7 @@ export async function uploads(needs: LoadNeeds, project: ProjectModel, fields: A
 }
 
 function plan(project: ProjectModel, number: number, site: DeploymentModel['site']): DeploymentModel {
-  const deployment = { number, site, id: null, status: createRegister<string | null>(null) }
+  const deployment: DeploymentModel = { number, site, outcome: null, mayStay: false, id: null, status: createRegister<string | null>(null) }
   project.deployments.set(number, deployment)
   return deployment
 }
@@ -57,17 +58,20 @@ function settle(needs: LoadNeeds, project: ProjectModel, deployment: DeploymentM
   const status = answer.body?.status as string | undefined
   // What is not recorded is no promise.
   if (/is not recorded yet/.test(answer.text)) return
+  const isExpected = deployment.outcome === null || status === deployment.outcome || needs.disk !== null || needs.isOver()
+  if (!isExpected && status !== undefined) needs.complain(`${what}: ${status}, not ${deployment.outcome}: ${answer.text.slice(-400)}`)
   if (status === undefined) needs.complain(`${what}: its answer ends without its status: ${answer.text.slice(-200)}`)
   else if (deployment.status.settled() === null) deployment.status.found(status)
 }
 
 async function rollsBack(needs: LoadNeeds, project: ProjectModel): Promise<void> {
   const { client, model, random, reached } = needs
-  const sources = [...project.deployments.values()].filter(({ id, site }) => id !== null && site !== null).slice(-6)
+  const sources = [...project.deployments.values()].filter(({ id, site, mayStay }) => id !== null && site !== null && !mayStay).slice(-6)
   if (sources.length === 0) return
   const source = random.oneOf(sources)
   const number = needs.next()
   const deployment = plan(project, number, source.site)
+  if (source.outcome === 'success') deployment.outcome = 'success'
   const headers = { accept: 'application/x-ndjson' }
   const answer = await client.call('POST', `/api/deployments/${source.id}/rollback`, model.adminToken.settled(), { message: messageOf(number) }, headers, {
     onSent: () => reached('a rollback is asked for'),
@@ -82,6 +86,7 @@ async function cancels(needs: LoadNeeds, project: ProjectModel): Promise<void> {
   const number = needs.next()
   const site = makeSite(random, { number, files: project.files })
   const deployment = plan(project, number, site)
+  deployment.mayStay = true
   const step = random.oneOf(['pre', 'post'] as const)
   const script: [string, string] = [`${step}Deploy`, scriptOf('stays', step, places.proofs)]
   let begun: (() => void) | undefined

@@ -43,6 +43,10 @@ export interface DeploymentModel {
   number: number
   /** What it puts in place; null: its archive is damaged. */
   site: Site | null
+  /** How it ends if nothing happens to it; null: that depends. */
+  outcome: 'success' | 'failed' | null
+  /** A rollback to it may run scripts again that do not end by themselves. */
+  mayStay: boolean
   /** Null: its answer has not begun. */
   id: string | null
   /** Null: its end is not known. */

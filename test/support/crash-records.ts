@@ -132,10 +132,21 @@ async function checkFresh(needs: CheckNeeds, project: ProjectModel, record: Depl
   if (status === 'failed' && isInPlace(record) && !isMarked && !isDiskSmall && !lines.some(line => /stays? in place/.test(line))) {
     complain('record', `${id} failed, and its output does not say that its files stay in place`)
   }
+  if (status === 'failed' && !isMarked && !isDiskSmall && !lines.some(line => line.includes(' ✗ '))) {
+    complain('record', `${id} failed, and its output does not say why`)
+  }
   const files = await client.call('GET', `/api/deployments/${id}/files`, model.adminToken.settled())
   if (isInPlace(record) && files?.status !== 200) complain('record', `${id}: its list of files gives ${files?.status}, ${files?.text.slice(0, 120)}`)
+  else if (isInPlace(record)) checkFiles(needs, project, record, files?.body)
   if ((files?.status ?? 500) >= 500) complain('answer', `list of files of ${id}: ${files?.status} ${files?.text.slice(0, 120)}`)
   checkPrevious(needs, project, record, records)
+}
+
+function checkFiles({ complain }: CheckNeeds, project: ProjectModel, record: Deployment, files: ReadonlyArray<{ path: string }>): void {
+  const paths = files.map(({ path }) => path).sort()
+  const expected = [...(siteOf(project, record) ?? new Map<string, string>()).keys()].sort()
+  if (paths.join('\n') !== expected.join('\n')) complain('record', `${record.id}: its list has ${paths.length} files, its archive ${expected.length}`)
+  if (record.fileCount !== paths.length) complain('record', `${record.id} says ${record.fileCount} files, its list has ${paths.length}`)
 }
 
 /** `SVC_PREVIOUS_DEPLOY_ID` was what was in place. */

@@ -38,3 +38,9 @@ export function someScripts(random: Random, proofs: string): Array<[name: string
   }
   return fields
 }
+
+/** Whether a deployment with these scripts fails of them; in the background none does. */
+export function mayFail(fields: ReadonlyArray<readonly [name: string, value: string]>): boolean {
+  const isAsync = fields.some(([name]) => name === 'postDeployAsync')
+  return fields.some(([name, value]) => value.includes('FAIL=1') && !(isAsync && name === 'postDeploy'))
+}
