@@ -1,0 +1,58 @@
+/* What may be left on the disk, and of processes, after a start: what a record names, and what was meant to stay. */
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Deployment } from '../../lib/model/deployment.js'
+import type { CheckNeeds } from './crash-promises.js'
+import { markedProcesses, type MarkedProcess } from './marked-processes.js'
+import { isRunning } from './processes.js'
+
+const pollMs = 20
+/** For what ends by itself at once: a process that was sent SIGKILL, the file of a probe. */
+const settleMs = 3000
+
+const homeNames = new Set(['config.json', 'svc.db', 'svc.db.redo', 'svc.sock', 'deployments', 'tmp'])
+
+/** Names in the data directory, in targets and among temporary files. */
+export async function checkStrays(needs: CheckNeeds, named: ReadonlyMap<string, Deployment>): Promise<void> {
+  const { complain } = needs
+  let strays = findStrays(needs, named)
+  for (const untilMs = performance.now() + settleMs; strays.length > 0 && performance.now() < untilMs; strays = findStrays(needs, named)) {
+    // What a probe, or a checkpoint in the background, has just written goes by itself.
+    if (!strays.every(path => /(health\.probe|svc\.db\S*\.tmp)$/.test(path))) break
+    await sleep(pollMs)
+  }
+  for (const path of strays) complain('stray', path)
+}
+
+function findStrays({ places }: CheckNeeds, named: ReadonlyMap<string, Deployment>): string[] {
+  const { home, sites, temporary } = places
+  const isNamed = (name: string): boolean => {
+    const [id = '', kind = ''] = [name.slice(0, 20), name.slice(20)]
+    const record = named.get(id)
+    return record !== undefined && (kind === '.log' || kind === '.manifest' || (kind === '.zip' && record.hasArtifact))
+  }
+  const inside = (directory: string, isStray: (name: string) => boolean): string[] =>
+    readdirSync(directory).filter(isStray).map(name => join(directory, name))
+  const targets = readdirSync(sites).map(name => join(sites, name))
+  return [
+    ...inside(home, name => !homeNames.has(name)),
+    ...inside(join(home, 'deployments'), name => !isNamed(name)),
+    ...inside(join(home, 'tmp'), () => true),
+    ...inside(temporary, name => name.startsWith('svc-')),
+    ...targets.flatMap(target => inside(target, name => name.startsWith('.svc-')))
+  ]
+}
+
+/** What a script that ended by itself has left running was meant to; everything else was not. What was is ended here. */
+export async function checkProcesses({ places, serverPid, helpers, complain }: CheckNeeds): Promise<void> {
+  const unwanted = (): MarkedProcess[] => markedProcesses(places.sites).filter(({ pid, deployId, step }) =>
+    pid !== serverPid && !existsSync(join(places.proofs, `${deployId}.${step}.ended`)))
+  let left = unwanted()
+  for (const untilMs = performance.now() + settleMs / 6; left.length > 0 && performance.now() < untilMs; left = unwanted()) await sleep(pollMs)
+  for (const pid of helpers) if (isRunning(pid)) complain('process', `the helper process ${pid} still works on a target`)
+  for (const { pid, command, deployId, step } of left) complain('process', `${command} (${pid}) of the ${step} script of ${deployId} still runs`)
+  for (const { pid } of markedProcesses(places.sites)) {
+    if (pid !== serverPid) process.kill(pid, 'SIGKILL')
+  }
+}

@@ -1,0 +1,46 @@
+import type { Random } from './random.js'
+
+/** How a script of a crash run goes on. */
+const bodies = {
+  /** Prints what fits into no pipe. */
+  prints: 'seq 1 20000; echo the-end-of-the-script',
+  short: 'echo the-end-of-the-script',
+  slow: 'sleep 0.2; echo the-end-of-the-script',
+  /** What it leaves running is wanted. */
+  leaves: 'setsid sleep 300 >/dev/null 2>&1 & echo the-end-of-the-script',
+  /** What it leaves running is not wanted before it has ended by itself. */
+  starts: 'setsid sleep 300 >/dev/null 2>&1 & sleep 0.3; echo the-end-of-the-script',
+  fails: 'echo the-end-of-the-script; FAIL=1',
+  /** To be cancelled, or killed. */
+  stays: 'setsid sleep 300 >/dev/null 2>&1 & sleep 300'
+}
+
+export type ScriptKind = keyof typeof bodies
+
+/**
+ * A script that leaves proofs: `<id>.<step>.begun` with the deployment before it, and `.ended` once nothing but its end
+ * is left.
+ */
+export function scriptOf(kind: ScriptKind, step: 'pre' | 'post', proofs: string): string {
+  const proof = `${proofs}/$SVC_DEPLOY_ID.${step}`
+  return `export CRASH_STEP=${step}; echo "$SVC_PREVIOUS_DEPLOY_ID" > "${proof}.begun"; ${bodies[kind]}; : > "${proof}.ended"; exit \${FAIL:-0}`
+}
+
+/** What an upload brings along to run. */
+export function someScripts(random: Random, proofs: string): Array<[name: string, value: string]> {
+  const fields: Array<[string, string]> = []
+  const of = (kinds: readonly ScriptKind[], step: 'pre' | 'post'): string => scriptOf(random.oneOf(kinds), step, proofs)
+  if (random.below(3) === 0) fields.push(['preDeploy', of(['short', 'short', 'slow', 'leaves', 'starts', 'prints', 'fails'], 'pre')])
+  if (random.below(2) === 0) {
+    const isAsync = random.below(3) === 0
+    fields.push(['postDeploy', of(isAsync ? ['slow', 'starts', 'fails', 'stays'] : ['short', 'slow', 'leaves', 'starts', 'prints', 'fails'], 'post')])
+    if (isAsync) fields.push(['postDeployAsync', 'true'])
+  }
+  return fields
+}
+
+/** Whether a deployment with these scripts fails of them; in the background none does. */
+export function mayFail(fields: ReadonlyArray<readonly [name: string, value: string]>): boolean {
+  const isAsync = fields.some(([name]) => name === 'postDeployAsync')
+  return fields.some(([name, value]) => value.includes('FAIL=1') && !(isAsync && name === 'postDeploy'))
+}

@@ -1,0 +1,68 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import type { CrashPlaces } from './crash-needs.js'
+import { createCrashClient, type CrashClient } from './crash-client.js'
+import { bare } from './bare.js'
+import { bareEnvironment, svcPath } from './svc.js'
+
+/** A server that is there to be killed. */
+export interface CrashServer {
+  pid: number
+  /** Resolves with the address once it listens; null: it ended before. */
+  listens: Promise<string | null>
+  said(): string
+  isRunning(): boolean
+  /** SIGTERM. */
+  stop(): void
+  /** SIGKILL to the server, and to nobody else; resolves when it has ended. */
+  kill(): Promise<void>
+}
+
+export function startCrashServer(base: string, { home, temporary }: CrashPlaces): CrashServer {
+  const env = bareEnvironment(base, { SVC_HOME: home, TMPDIR: temporary })
+  const child: ChildProcess = spawn(...bare(process.execPath, [svcPath, 'serve', '--port', '0']), { cwd: base, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const ended = once(child, 'exit')
+  let [out, err] = ['', '']
+  const listens = new Promise<string | null>(resolve => {
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      out += text
+      const url = /^svc listens on (\S+?)\/?$/m.exec(out)?.[1]
+      if (url !== undefined) resolve(url)
+    })
+    void ended.then(() => resolve(null))
+  })
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (err += text))
+  return {
+    pid: child.pid as number,
+    listens,
+    said: () => err,
+    isRunning: () => child.exitCode === null && child.signalCode === null,
+    stop: () => void child.kill('SIGTERM'),
+    async kill() {
+      child.kill('SIGKILL')
+      await ended
+      // Scripts hold these pipes no longer than they run; nothing of theirs is waited for.
+      child.stdout?.destroy()
+      child.stderr?.destroy()
+    }
+  }
+}
+
+const pollMs = 5
+const limitMs = 60_000
+
+/**
+ * Asks for health until it is good. Until then it must be 503 with `starting`, and say when to come again. Gives how
+ * often it said so; null: the server ended, or never became well.
+ */
+export async function awaitHealth(url: string, complain: (sentence: string) => void): Promise<{ client: CrashClient; startings: number } | null> {
+  const client = createCrashClient(url)
+  for (let startings = 0, untilMs = performance.now() + limitMs; performance.now() < untilMs; startings++) {
+    const answer = await client.call('GET', '/api/health', '')
+    if (answer === null) return null
+    if (answer.status === 200) return { client, startings }
+    if (answer.status !== 503 || answer.body?.status !== 'starting') complain(`health during a start: ${answer.status} ${answer.text.slice(0, 200)}`)
+    await new Promise(resolve => setTimeout(resolve, pollMs))
+  }
+  return null
+}
