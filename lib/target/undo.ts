@@ -39,7 +39,7 @@ import { join } from 'node:path'
 import { Refusal } from '../base/refusal.js'
 import { disk, syncDirectory, type Disk } from './disk.js'
 import { holdFolders } from './folders.js'
-import { removeContents, type HeldDirectory } from './held.js'
+import type { HeldDirectory } from './held.js'
 import { decodePath, deployIdOf, encodePath, helperOf, journalAt, journalVersion, type JournalFile, type JournalHelper } from './journal-file.js'
 import { holdTarget } from './reach.js'
 import { changeTime } from './regular.js'
@@ -226,10 +226,12 @@ function recoverIn(
 ): Recovery {
   if (state === 'ready') {
     if (staging === null) return 'lost'
-    // Staging is removed only after everything has been put back.
-    if (!('isEmpty' in staging) || !staging.isEmpty) undo(disk, root, staging.path, lines)
-    removeContents(disk, staging, staging.mark)
-    // It was changed last, so all that was put back is on the disk with it (durable.ts).
+    // Without `aside`, everything was put back before, and what is there by now is not svc's.
+    if (disk.lstatSync(`${staging.path}/aside`, { throwIfNoEntry: false }) !== undefined) {
+      undo(disk, root, staging.path, lines)
+      disk.renameSync(`${staging.path}/aside`, `${staging.path}/undone`)
+    }
+    // This directory was changed last, so all that was put back is on the disk with it (durable.ts).
     syncDirectory(disk, staging.path)
     onUndone()
   }
