@@ -33,8 +33,6 @@ export interface Staging extends HeldDirectory {
 /** One of an earlier extraction; the mark is null if its journal does not name one. */
 export interface FoundStaging extends HeldDirectory {
   readonly mark: string | null
-  /** Nothing but its mark is in it: its removal was cut short. */
-  readonly isEmpty: boolean
 }
 
 const othersBits = 0o077
@@ -116,8 +114,9 @@ export function findStaging(disk: Disk, root: HeldDirectory, { deployId, user, m
   try {
     const stats = statHeld(disk, held)
     const isOwn = process.geteuid === undefined || (stats.uid === user && (stats.mode & othersBits) === 0)
-    const isEmpty = isOwn && disk.readdirSync(held.path).every(name => name === mark)
-    if (isOwn && (mark === null || isEmpty || hasMark(disk, held, mark))) return { ...held, mark, isEmpty }
+    // It is empty if its removal was cut short.
+    const isEmpty = isOwn && disk.readdirSync(held.path).length === 0
+    if (isOwn && (mark === null || isEmpty || hasMark(disk, held, mark))) return { ...held, mark }
   } catch (error) {
     held.close()
     throw error

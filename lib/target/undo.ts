@@ -229,9 +229,12 @@ function recoverIn(
 ): Recovery {
   if (state === 'ready') {
     if (staging === null) return 'lost'
-    // Staging is removed only after everything has been put back.
-    if (!('isEmpty' in staging) || !staging.isEmpty) putBack(disk, root, staging.path, lines)
-    // It was changed last, so all that was put back is on the disk with it (durable.ts).
+    // Without `aside`, everything was put back before, and what is there by now is not svc's.
+    if (disk.lstatSync(`${staging.path}/aside`, { throwIfNoEntry: false }) !== undefined) {
+      putBack(disk, root, staging.path, lines)
+      disk.renameSync(`${staging.path}/aside`, `${staging.path}/undone`)
+    }
+    // This directory was changed last, so all that was put back is on the disk with it (durable.ts).
     syncDirectory(disk, staging.path)
     onUndone()
   }

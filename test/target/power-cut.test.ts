@@ -92,7 +92,9 @@ for (const [index, one] of cases.entries()) {
     }
 
     for (let n = 0; n < statesEach; n++) {
-      const cut = Math.floor(chance() * (recording.count() + 1))
+      // Mostly while things are moved.
+      const from = random.below(3) === 0 ? 0 : recording.readyAt()
+      const cut = from + random.below(recording.count() + 1 - from)
       const what = `state ${n}, cut after ${cut}`
       const isDone = recording.doneAt() <= cut
       recording.leave(cut, chance)
@@ -103,7 +105,7 @@ for (const [index, one] of cases.entries()) {
       // The power goes once more while the target is put back.
       const again = recordDisk(directory, isOneFileSystem)
       recoverOn(again.disk, stage)
-      again.leave(Math.floor(chance() * (again.count() + 1)), chance)
+      again.leave(random.below(again.count() + 1), chance)
       check(`${what}, and again`, recoverOn(quick, stage), isDone)
     }
     t.ok((seen['complete'] ?? 0) > 5 && (seen['as before'] ?? 0) > 20, JSON.stringify(seen))

@@ -32,7 +32,9 @@ export interface Recording {
   syncFileSystem(): Promise<boolean>
   /** How many changes were made. */
   count(): number
-  /** The count at which each line `ready` and `done` of the journal was synced; Infinity: it never was. */
+  /** The count at which the list of the journal was complete. */
+  readyAt(): number
+  /** The count at which the line `done` of the journal was synced; Infinity: it never was. */
   doneAt(): number
   /** What of the target was not synced when `done` was written: paths of files and names. */
   unsyncedAtDone(): string[]
@@ -52,6 +54,7 @@ export function recordDisk(directory: string, isOneFileSystem: boolean): Recordi
   const commits: Array<Array<{ at: number; upTo: number }>> = [[], []]
   const opened = new Map<number, { node: Node; system: number }>()
   let count = 0
+  let readyAt = 0
   let doneAt = Infinity
   let isDonePending = false
   let unsynced: string[] = []
@@ -128,6 +131,7 @@ export function recordDisk(directory: string, isOneFileSystem: boolean): Recordi
       if (file === undefined) return written
       const copy = Buffer.from(bytes.subarray(offset, offset + written))
       contents.get(file.node.id)?.pending.push({ at: ++count, change: { position: from, bytes: copy } })
+      if (/^ready \d+ \w+\n$/.test(copy.toString())) readyAt = count
       if (copy.toString() === 'done\n') {
         isDonePending = true
         unsynced = unsyncedIn(find(live, 'target') as Node, contents)
@@ -220,6 +224,7 @@ export function recordDisk(directory: string, isOneFileSystem: boolean): Recordi
       return true
     },
     count: () => count,
+    readyAt: () => readyAt,
     doneAt: () => doneAt,
     unsyncedAtDone: () => unsynced,
     leave(cut, chance) {

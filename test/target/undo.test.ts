@@ -1,6 +1,6 @@
 import t from 'tap'
 import {
-  appendFileSync, chmodSync, mkdirSync, readFileSync, renameSync, statSync, symlinkSync, utimesSync, writeFileSync
+  appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, symlinkSync, utimesSync, writeFileSync
 } from 'node:fs'
 import { join } from 'node:path'
 import { disk, type Disk } from '../../lib/target/disk.js'
@@ -233,5 +233,24 @@ t.test('a journal of an earlier version has its paths as they are', async t => {
     t.strictSame(describeJournal(journal), { target, helper: null })
     t.equal(recover(journal), 'put back', `version ${version}`)
     t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
+  }
+})
+
+t.test('what is made while staging is being removed stays, however that ends', async t => {
+  for (const failing of ['rmdirSync', 'unlinkSync', 'renameSync'] as const) {
+    const { target, journal } = interrupted(t.testdir())
+    let isUndone = false
+    const call = (...args: [string, string]): void => {
+      (disk[failing] as (...args: string[]) => void)(...args)
+      isUndone ||= failing === 'renameSync' ? args[1].endsWith('/undone') : existsSync(join(target, '.svc-staging-dep_x/undone'))
+      if (isUndone) throw Object.assign(new Error('EIO: test'), { code: 'EIO' })
+    }
+    t.throws(() => recoverFile({ ...disk, [failing]: call }, journalAt(disk, journal)), { code: 'EIO' }, failing)
+    mkdirSync(join(target, 'fresh'))
+    for (const path of ['new', 'app/old', 'fresh/a']) writeFileSync(join(target, path), 'theirs')
+    t.equal(recover(journal), 'put back')
+    t.strictSame(snapshot(target), [
+      'app/ 755', 'app/old 644 theirs', 'fresh/ 755', 'fresh/a 644 theirs', 'late 644 not touched yet', 'new 644 theirs'
+    ], failing)
   }
 })
