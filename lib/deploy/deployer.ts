@@ -8,6 +8,7 @@ import type { DeploymentRow, FinalStatus } from '../model/deployment.js'
 import type { Changes, ManifestFile } from '../model/manifest.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
+import { deleteScriptProcess } from '../store/tables/script-processes.js'
 import { compareManifests, readManifest } from '../target/manifest.js'
 import { createAdmission, type Waiting } from './admission.js'
 import { createCorrection } from './correction.js'
@@ -22,7 +23,6 @@ import { recover } from './recovery.js'
 import { prunableArchives, pruneArchives } from './retention.js'
 import { createRestore, type RestoreRequest } from './restore.js'
 import { createRunner } from './run.js'
-import { createScriptProcesses } from './script-processes.js'
 import { refuseClientScripts } from './scripts.js'
 import { findStaleFiles } from './stale-files.js'
 import { readTail, readText, readWindow } from './stored-output.js'
@@ -248,6 +248,6 @@ async function leaveTails(needs: DeployNeeds, runs: LiveRun[], graceMs: number):
     await run.output.flush().catch(() => {})
     run.leave()
     // The next start leaves it alone, too.
-    await createScriptProcesses(needs, run.deployId).ended('postDeploy')
+    await needs.store.write(tx => deleteScriptProcess(tx, { deployId: run.deployId, step: 'postDeploy' })).catch(() => {})
   }
 }
