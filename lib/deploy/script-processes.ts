@@ -43,7 +43,9 @@ export function identityOf({ deployments }: Pick<DeployHome, 'deployments'>): st
   return `${dev}:${ino}`
 }
 
-export function createScriptProcesses({ store, home, log }: Pick<DeployNeeds, 'store' | 'home' | 'log'>, deployId: string): ScriptProcesses {
+export function createScriptProcesses(
+  { store, home, log }: Pick<DeployNeeds, 'store' | 'home' | 'log'>, deployId: string
+): ScriptProcesses {
   const recorded = new Set<RanScript['step']>()
   const timers = new Map<RanScript['step'], NodeJS.Timeout>()
 
