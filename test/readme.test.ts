@@ -97,6 +97,8 @@ t.test('the README names every variable of the environment that svc is configure
   const names = new Set([...text.matchAll(/'((?:SVC|ADMIN|NO|FORCE)_[A-Z_]+)'/g)].map(([, name]) => name as string))
   // Given to a server by the command that starts it, not by people.
   names.delete('SVC_SUPERVISED')
+  // Given to scripts.
+  names.delete('SVC_SCRIPT')
   t.ok(names.has('SVC_HOME') && names.has('SVC_PUBLIC_URL'))
   for (const name of names) t.ok(section.includes(`\`${name}\``), name)
 })

@@ -8,6 +8,7 @@ import type { DeploymentRow, FinalStatus } from '../model/deployment.js'
 import type { Changes, ManifestFile } from '../model/manifest.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
+import { deleteScriptProcess } from '../store/tables/script-processes.js'
 import { compareManifests, readManifest } from '../target/manifest.js'
 import { endBackground } from './background.js'
 import { createAdmission, type Waiting } from './admission.js'
@@ -25,7 +26,6 @@ import { recover } from './recovery.js'
 import { prunableArchives, pruneArchives } from './retention.js'
 import { createRestore, type RestoreRequest } from './restore.js'
 import { createRunner } from './run.js'
-import { createScriptProcesses } from './script-processes.js'
 import { refuseClientScripts } from './scripts.js'
 import { findStaleFiles, findUnrecordedFiles } from './strays.js'
 import { createTargetLocks } from './target-locks.js'
@@ -279,7 +279,7 @@ async function leaveTails(needs: DeployNeeds, runs: LiveRun[], graceMs: number):
     await run.output.flush().catch(() => {})
     run.leave()
     // The next start leaves it alone, too.
-    await createScriptProcesses(needs, run.deployId).ended('postDeploy')
+    await needs.store.write(tx => deleteScriptProcess(tx, { deployId: run.deployId, step: 'postDeploy' })).catch(() => {})
     await endBackground(needs, run.deployId, { complaint: null, exitCode: null })
   }
 }

@@ -3,9 +3,9 @@
  * targets, so that no deployment has the remains of another one beside it.
  *
  * A script counts as interrupted if its processes are recorded, or its step is recorded as running (a kill may come before
- * the processes are), and its step has no end. Of a copied or restored data directory nothing runs. Its group is ended if its leader still runs: same number, same start, same
- * boot. All that has its marker is ended, whatever its group. What a script that had ended by itself left running is thus
- * left alone.
+ * the processes are), and its step has no end. Of a copied or restored data directory nothing runs. Its group is ended if
+ * its leader still runs: same number, same start, same boot. All that has its marker is ended, whatever its group. What a
+ * script that had ended by itself left running is thus left alone.
  */
 import type { DeploymentRow, DeploymentStep, RanScript, ScriptProcess } from '../model/deployment.js'
 import { bootId, isStillRunning } from '../proc/processes.js'

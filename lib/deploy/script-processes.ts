@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { countOf } from '../base/count.js'
 import type { RanScript } from '../model/deployment.js'
-import { knownProcess, type Marker } from '../proc/processes.js'
+import { knownProcess, type KnownProcess, type Marker } from '../proc/processes.js'
 import { deleteScriptProcess, insertScriptProcess } from '../store/tables/script-processes.js'
 import type { Stopped } from '../proc/stop.js'
 import type { DeployHome } from './files.js'
@@ -12,10 +12,12 @@ export interface ScriptProcesses {
   /** What all processes of a script have in their environment, unless they take it out. */
   markerOf(step: RanScript['step']): Marker
   /** Its process group runs. Nobody waits until that is recorded: until then the next start finds it by the marker. */
-  began(step: RanScript['step'], pid: number): void
-  /** It has ended, or is left to itself. */
-  ended(step: RanScript['step']): Promise<void>
+  began(script: Pick<RanScript, 'step' | 'async'>, pid: number): void
+  ended(step: RanScript['step']): void
 }
+
+/** A script that ends sooner is not worth two writes; but of one in the background nothing else says that it runs. */
+const recordAfterMs = 200
 
 /** No client can set such a variable (model/client-env.ts), and no script inherits one (proc/environment.ts). */
 export function markerOf(deployId: string, step: RanScript['step']): Marker {
@@ -41,17 +43,31 @@ export function identityOf({ deployments }: Pick<DeployHome, 'deployments'>): st
   return `${dev}:${ino}`
 }
 
-export function createScriptProcesses({ store, home, log }: Pick<DeployNeeds, 'store' | 'home' | 'log'>, deployId: string): ScriptProcesses {
+export function createScriptProcesses(
+  { store, home, log }: Pick<DeployNeeds, 'store' | 'home' | 'log'>, deployId: string
+): ScriptProcesses {
+  const recorded = new Set<RanScript['step']>()
+  const timers = new Map<RanScript['step'], NodeJS.Timeout>()
+
+  function record(step: RanScript['step'], known: KnownProcess): void {
+    recorded.add(step)
+    store
+      .write(tx => insertScriptProcess(tx, { deployId, step, ...known, home: identityOf(home) }))
+      .catch(error => log(`The processes of the script of deployment ${deployId} could not be recorded`, error))
+  }
+
   return {
     markerOf: step => markerOf(deployId, step),
-    began(step, pid) {
+    began({ step, async }, pid) {
       const known = knownProcess(pid)
       if (known === null) return
-      store
-        .write(tx => insertScriptProcess(tx, { deployId, step, ...known, home: identityOf(home) }))
-        .catch(error => log(`The processes of the script of deployment ${deployId} could not be recorded`, error))
+      if (async) record(step, known)
+      else timers.set(step, setTimeout(record, recordAfterMs, step, known))
     },
-    // Where this cannot be recorded, the deployment's record says that the step has ended.
-    ended: step => store.write(tx => deleteScriptProcess(tx, { deployId, step })).catch(() => {})
+    ended(step) {
+      clearTimeout(timers.get(step))
+      // Where this cannot be recorded, the deployment's record says that the step has ended.
+      if (recorded.delete(step)) store.write(tx => deleteScriptProcess(tx, { deployId, step })).catch(() => {})
+    }
   }
 }

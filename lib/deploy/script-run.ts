@@ -74,13 +74,10 @@ async function run(
     leaving: stage.leaving,
     onStart(pid) {
       stage.onRan(chosen)
-      processes.began(chosen.step, pid)
+      processes.began(chosen, pid)
       onStart?.()
     }
-  }).finally(() => {
-    // Not awaited: the next write of the deployment comes after it.
-    void processes.ended(chosen.step)
-  })
+  }).finally(() => processes.ended(chosen.step))
   for (const line of ended.remains === undefined ? [] : linesOfRemains(ended.remains, chosen.step)) output.say(line)
   return ended
 }

@@ -25,7 +25,7 @@ async function scriptStage(t: Test, patch: Partial<ScriptStage> = {}) {
   const ran: string[] = []
   const env = { PATH: process.env['PATH'], NAME: 'value' }
   const onRan = (script: ChosenScript): void => void ran.push(script.script)
-  const processes = { markerOf: () => ({ name: 'SVC_SCRIPT', value: 'a' }), began() {}, ended: async () => {} }
+  const processes = { markerOf: () => ({ name: 'SVC_SCRIPT', value: 'a' }), began() {}, ended() {} }
   const stage: ScriptStage = {
     processes,
     target,
