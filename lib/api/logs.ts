@@ -5,7 +5,7 @@ import type { StoredBlock } from '../deploy/stored-output.js'
 import { json } from '../http/route.js'
 import type { Reply } from '../http/route.js'
 import { encodeEvents, eventStream } from '../http/sse.js'
-import type { DeploymentRow, DeploymentStatus } from '../model/deployment.js'
+import { listedDeployment, type DeploymentRow, type DeploymentStatus } from '../model/deployment.js'
 import { queryChoice, queryLimit, queryOffset, queryText, switchText } from './fields.js'
 import type { Records } from './records.js'
 import { checkOwn } from './records.js'
@@ -42,7 +42,7 @@ export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
       const limit = queryLimit(query, 'limit', { fallback: 100, max: 500 })
       const rows = deployments.list({ ...filter, limit, before })
       const total = deployments.count(filter)
-      const items = showsOutput(request) ? await Promise.all(rows.map(records.listed)) : rows
+      const items = showsOutput(request) ? await Promise.all(rows.map(records.listed)) : rows.map(listedDeployment)
       return json(items, 200, { 'x-total-count': String(total) })
     },
 

@@ -1,5 +1,5 @@
 import { json } from '../http/route.js'
-import type { DeploymentRow, DeploymentStatus } from '../model/deployment.js'
+import { listedDeployment, type DeploymentRow, type DeploymentStatus } from '../model/deployment.js'
 import type { ServerStatus } from '../model/health.js'
 import type { Overview, RecentDays } from '../model/overview.js'
 import type { Project } from '../model/project.js'
@@ -36,7 +36,7 @@ export function overviewHandlers({ status, health, stats, deployments, projects 
         health: await health.report(),
         runningCount: deployments.count({ status: 'running' }),
         queuedCount: deployments.count({ status: 'queued' }),
-        deployments: last,
+        deployments: last.map(listedDeployment),
         pinned: projects.pinned().map(({ id, name, env, status, lastDeployAt }) => {
           return { id, name, env, status, lastDeployAt }
         }),

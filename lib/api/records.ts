@@ -1,6 +1,6 @@
 import { Refusal, notFound } from '../base/refusal.js'
 import type { Deployer } from '../deploy/deployer.js'
-import type { Deployment, DeploymentRow } from '../model/deployment.js'
+import { listedDeployment, type Deployment, type DeploymentRow } from '../model/deployment.js'
 import type { ApiRequest } from './route.js'
 
 const maxOutputBytes = 1024 * 1024 // of a record
@@ -22,7 +22,7 @@ export function createRecords(needs: {
 }): Records {
   async function withOutput(row: DeploymentRow, maxBytes: number, timestamps: boolean): Promise<Deployment> {
     const { text, truncated } = await needs.deployer.readOutput(row.id, { maxBytes, timestamps })
-    return { ...row, output: text, ...(truncated ? { outputTruncated: true } : {}) }
+    return { ...listedDeployment(row), output: text, ...(truncated ? { outputTruncated: true } : {}) }
   }
 
   function row(deployId: string): DeploymentRow {

@@ -1,4 +1,4 @@
-import { failedInBackground, type DeploymentRow, type DeploymentStatus } from '../model/deployment.js'
+import type { DeploymentStatus, ListedDeployment } from '../model/deployment.js'
 import type { ProjectStatus } from '../model/project.js'
 import type { Paint } from './colors.js'
 import type { Column } from './table.js'
@@ -12,15 +12,15 @@ export function paintStatus(paint: Paint, status: DeploymentStatus | ProjectStat
 }
 
 /** Its status, and whether its script has failed since, in the background. */
-export function statusWords(row: DeploymentRow): string {
-  return failedInBackground(row) ? `${row.status}, failed in the background` : row.status
+export function statusWords(row: ListedDeployment): string {
+  return row.backgroundFailed ? `${row.status}, failed in the background` : row.status
 }
 
 /** How deployments are listed. */
-export function deploymentColumns(paint: Paint, nowMs: number): Column<DeploymentRow>[] {
+export function deploymentColumns(paint: Paint, nowMs: number): Column<ListedDeployment>[] {
   return [
     { header: 'DEPLOYMENT', cell: row => row.id },
-    { header: 'STATUS', cell: statusWords, paint: (text, row) => paintStatus(paint, failedInBackground(row) ? 'failed' : row.status, text) },
+    { header: 'STATUS', cell: statusWords, paint: (text, row) => paintStatus(paint, row.backgroundFailed ? 'failed' : row.status, text) },
     { header: 'STARTED', cell: row => relativeTime(row.startTime, nowMs) },
     { header: 'TOOK', cell: row => row.duration ?? '', align: 'right' },
     {

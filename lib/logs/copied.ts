@@ -26,7 +26,7 @@ export interface CopyNeeds {
   inflated: InflatedFiles
 }
 
-/** The copy in which `truncated` goes on, open; null: there is none. Whoever gets it releases it. */
+/** The copy in which `truncated` goes on, or ends where it was read to, open; null: there is none. Whoever gets it releases it. */
 export async function findCopy(
   needs: CopyNeeds, path: string, truncated: Generation, signal: AbortSignal
 ): Promise<Contents | null> {
@@ -53,7 +53,8 @@ async function lookBeside(
     }
     const same = await readAt(contents.handle, offset - known.length, known.length).catch(() => Buffer.alloc(0))
     // Inflated it is what it was copied from, and read as that.
-    if (contents.size > offset && same.equals(known)) return { ...contents, isCompressed: false }
+    // One that ends there says that nothing is missing.
+    if (contents.size >= offset && same.equals(known)) return { ...contents, isCompressed: false }
     await contents.release()
   }
   return hasVanished ? 'vanished' : null

@@ -107,9 +107,9 @@ function explain(error: NodeJS.ErrnoException, path: string, field: string): Err
 }
 
 /** What stands behind a name now, links followed; null: nothing. */
-export async function identityAt(path: string): Promise<{ identity: string; key: string } | null> {
+export async function identityAt(path: string): Promise<{ identity: string; key: string; size: number } | null> {
   const stats = await stat(path, { bigint: true }).catch(() => null)
   if (stats === null) return null
   const identity = identityOf(stats)
-  return { identity, key: `${identity} ${stats.size} ${Number(stats.mtimeMs)}` }
+  return { identity, key: `${identity} ${stats.size} ${Number(stats.mtimeMs)}`, size: Number(stats.size) }
 }

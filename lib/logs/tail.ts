@@ -3,7 +3,8 @@
  *
  *   renamed            the old file is read to its end, and watched for a while longer, because its writer may not know yet
  *   truncated          known by its size, or by what stands before the place that was reached (generation.ts); where it
- *                      was copied before (`copytruncate`), the copy is read to its end (copied.ts)
+ *                      was copied before (`copytruncate`), the copy is read to its end (copied.ts); where there is none,
+ *                      a `gap` event says how much is known to be lost: what the file had when it was looked at last
  *   deleted, made anew the old one stays open, so that its inode is not used again for the new one
  *   missing, denied    an `error` event says so once; the stream goes on when the file is there
  *
@@ -26,6 +27,8 @@ export type TailEvent =
   | { event: 'snapshot'; id: string; data: { lines: string[]; size: number; binary: boolean } }
   | { event: 'lines'; id?: string; data: { lines: string[] } }
   | { event: 'rotated'; data: { at: string } }
+  /** Here at least so many bytes of the old file were lost; 0: it is not known whether any were. */
+  | { event: 'gap'; data: { bytes: number } }
   | { event: 'error'; data: { message: string } }
 
 export interface TailNeeds {
@@ -83,6 +86,8 @@ class Tail {
   #current: Generation | null = null
   #currentKey = ''
   #isBinary = false
+  /** The size of the current file when it was looked at last. */
+  #seenBytes = 0
   #leaving: { generation: Generation; untilMs: number } | null = null
   #missingSinceMs: number | null = null
   #told = ''
@@ -108,6 +113,7 @@ class Tail {
     this.#missingSinceMs = null
     this.#told = ''
     const isSame = found.identity === this.#current.identity
+    if (isSame) this.#seenBytes = found.size
     if (isSame && (!this.#current.contents.isCompressed || found.key === this.#currentKey)) return
     await this.#replace()
   }
@@ -143,13 +149,13 @@ class Tail {
   async #beginAnew(): Promise<void> {
     const next = await this.#open('start')
     if (next === null) return
-    const old = this.#current
+    const [old, seenBytes] = [this.#current, this.#seenBytes]
     this.#take(next)
-    if (old !== null) await this.#finishTruncated(old)
+    if (old !== null) await this.#finishTruncated(old, seenBytes)
     await this.#showRotated(next)
   }
 
-  async #finishTruncated(old: Generation): Promise<void> {
+  async #finishTruncated(old: Generation, seenBytes: number): Promise<void> {
     try {
       const copy = await findCopy(this.#needs, this.#options.filePath, old, this.#options.signal)
       if (copy !== null) {
@@ -157,6 +163,7 @@ class Tail {
         await this.#readOn(old)
       }
       await this.#sendLines(old.rest())
+      if (copy === null && !this.#isBinary) await this.#emit({ event: 'gap', data: { bytes: Math.max(0, seenBytes - old.offset) } })
     } finally {
       await old.release()
     }
@@ -180,6 +187,7 @@ class Tail {
     this.#current = next.generation
     this.#currentKey = next.key
     this.#isBinary = next.snapshot.binary
+    this.#seenBytes = next.end
     this.#missingSinceMs = null
     this.#told = ''
   }
@@ -194,6 +202,7 @@ class Tail {
     for (;;) {
       const read = await generation.read(share)
       if (read === null) return false
+      if (!read.isEnd && generation === this.#current) this.#seenBytes = Math.max(this.#seenBytes, (await generation.contents.handle.stat()).size)
       await this.#sendLines(read.lines, generation === this.#current ? placeOf(generation) : undefined)
       if (read.isEnd) return true
     }

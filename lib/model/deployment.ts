@@ -45,8 +45,12 @@ export interface ScriptProcess {
   home: string
 }
 
-/** Whether the post-deploy script failed in the background, which leaves the deployment what it is (§3). */
-export function failedInBackground({ steps, scripts }: Pick<DeploymentRow, 'steps' | 'scripts'>): boolean {
+/** The record, and whether the post-deploy script failed in the background, which leaves the deployment what it is (§3). */
+export function listedDeployment(row: DeploymentRow): ListedDeployment {
+  return failedInBackground(row) ? { ...row, backgroundFailed: true } : row
+}
+
+function failedInBackground({ steps, scripts }: DeploymentRow): boolean {
   const isAsync = scripts.some(script => script.step === 'postDeploy' && script.async)
   return isAsync && steps.some(step => step.name === 'postDeploy' && step.status === 'failed')
 }
@@ -83,8 +87,14 @@ export interface DeploymentRow {
   scripts: RanScript[]
 }
 
+/** The record without its output, as lists show it. */
+export interface ListedDeployment extends DeploymentRow {
+  /** Only where the post-deploy script failed in the background. */
+  backgroundFailed?: true
+}
+
 /** The record as the API answers it (§2.2). */
-export interface Deployment extends DeploymentRow {
+export interface Deployment extends ListedDeployment {
   output: string
   /** Only where the head of `output` was cut. */
   outputTruncated?: boolean

@@ -1,4 +1,4 @@
-import type { DeploymentRow } from './deployment.js'
+import type { ListedDeployment } from './deployment.js'
 import type { HealthReport, ServerStatus } from './health.js'
 import type { Project } from './project.js'
 
@@ -9,7 +9,7 @@ export interface Overview {
   runningCount: number
   queuedCount: number
   /** The last ones, newest first. */
-  deployments: DeploymentRow[]
+  deployments: ListedDeployment[]
   pinned: PinnedProject[]
   /** Only while nothing has been deployed: the project that the first deployment goes to. */
   newestProject: Project | null

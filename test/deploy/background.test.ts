@@ -1,6 +1,6 @@
 import t from 'tap'
 import { endBackground, leaveRunning } from '../../lib/deploy/background.js'
-import { failedInBackground, type DeploymentStep } from '../../lib/model/deployment.js'
+import { listedDeployment, type DeploymentStep } from '../../lib/model/deployment.js'
 import { insertDeployment } from '../../lib/store/tables/deployments.js'
 import { deployStage, type DeployStage } from '../support/deploy-stage.js'
 import { aDeployment } from '../store/stage.js'
@@ -23,10 +23,10 @@ t.test('a bad end is in the step, in the audit, and told', async t => {
   const stage = await deployStage(t)
   const id = await withScript(stage)
   t.match(stage.row(id).steps, [{ status: 'success' }, { status: 'running', endedAt: null }, { status: 'success' }])
-  t.notOk(failedInBackground(stage.row(id)), 'not yet')
+  t.notOk(listedDeployment(stage.row(id)).backgroundFailed, 'not yet')
   await endBackground(stage, id, { complaint: 'It was ended', exitCode: null })
   t.match(stage.row(id), { status: 'success', errorMessage: null, steps: [{ endedAt: at }, { status: 'failed', endedAt: String, exitCode: null }, { endedAt: at }] })
-  t.ok(failedInBackground(stage.row(id)))
+  t.ok(listedDeployment(stage.row(id)).backgroundFailed)
   t.match(stage.audits.at(-1), { action: 'deploy.post_deploy_failed', target: id, detail: 'It was ended', ok: false })
   t.match(stage.notices, [{ trigger: 'async_post_deploy', event: 'deploy_failure', errorMessage: 'It was ended' }])
   await endBackground(stage, id, { complaint: 'Again', exitCode: 1 })
@@ -38,7 +38,7 @@ t.test('a good end is told to nobody', async t => {
   const id = await withScript(stage)
   await endBackground(stage, id, { complaint: null, exitCode: 0 })
   t.match(stage.row(id).steps[1], { status: 'success', exitCode: 0, endedAt: String })
-  t.notOk(failedInBackground(stage.row(id)))
+  t.notOk(listedDeployment(stage.row(id)).backgroundFailed)
   t.equal(stage.notices.length, 0)
 })
 

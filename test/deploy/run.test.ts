@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { readFile, readdir } from 'node:fs/promises'
 import { setImmediate as turn } from 'node:timers/promises'
 import { join } from 'node:path'
-import { failedInBackground, type DeploymentStep } from '../../lib/model/deployment.js'
+import { listedDeployment, type DeploymentStep } from '../../lib/model/deployment.js'
 import { deployStage, type DeployStage } from '../support/deploy-stage.js'
 import { isRunning } from '../support/processes.js'
 import { until } from '../support/until.js'
@@ -87,7 +87,7 @@ t.test('in the background: a failure leaves the success, is audited and told', a
   )
   t.match(stage.row(row.id), { status: 'success', errorMessage: null })
   t.match(stage.row(row.id).steps[4], { name: 'postDeploy', status: 'failed', exitCode: 4, endedAt: String })
-  t.ok(failedInBackground(stage.row(row.id)))
+  t.ok(listedDeployment(stage.row(row.id)).backgroundFailed)
   t.match(await stage.output(row.id), /\noh\n[^]*✗ The post-deploy script in the background ended with exit code 4\n$/)
 })
 

@@ -15,7 +15,7 @@ import { until } from '../support/until.js'
 t.jobs = 8
 
 /** A file that is followed, and what its follower was told. */
-async function follow(t: Test, { before = '', tailLines = 200, slowMs = 0 } = {}) {
+async function follow(t: Test, { before = '', tailLines = 200, slowMs = 0, accept = async (_: TailEvent): Promise<void> => {} } = {}) {
   const directory = t.testdir({})
   const path = join(directory, 'app.log')
   if (before !== '') writeFileSync(path, before)
@@ -32,6 +32,7 @@ async function follow(t: Test, { before = '', tailLines = 200, slowMs = 0 } = {}
   const over = followLog(needs, { filePath: path, tailLines, batchMs: 50, signal: controller.signal }, async event => {
     if (slowMs > 0) await sleep(slowMs)
     events.push(event)
+    await accept(event)
   }).catch(error => { if (!controller.signal.aborted) throw error })
   t.teardown(async () => {
     controller.abort(new Error('over'))
@@ -149,6 +150,43 @@ for (const [how, rotate] of Object.entries(rotations)) {
     t.match(log.events.find(({ event }) => event === 'rotated')?.data, { at: /^\d{4}-.*Z$/ })
   })
 }
+
+t.test('truncated, and there is no copy: it says that lines may be lost', async t => {
+  const log = await follow(t, { before: 'one\n' })
+  await log.until(() => log.events.length === 1, 'snapshot')
+  truncateSync(log.path, 0)
+  await log.until(() => log.kinds().includes('rotated'), 'rotated')
+  t.same(log.kinds(), ['snapshot', 'gap', 'rotated', 'snapshot'])
+  t.same(log.events[1]?.data, { bytes: 0 })
+})
+
+t.test('truncated while a slow follower was behind: how much is lost at least', async t => {
+  let goOn = (): void => {}
+  const waiting = new Promise<void>(resolve => (goOn = resolve))
+  const log = await follow(t, { before: 'one\n', accept: async ({ event }) => { if (event === 'lines') await waiting } })
+  await log.until(() => log.events.length === 1, 'snapshot')
+  const text = Array.from({ length: 60_000 }, (_, n) => `line ${n}\n`).join('')
+  log.append(text)
+  await log.until(() => log.kinds().includes('lines'), 'the first block')
+  truncateSync(log.path, 0)
+  goOn()
+  await log.until(() => log.kinds().includes('rotated'), 'rotated')
+  const gap = log.events.find(event => event.event === 'gap')
+  const shown = log.lines().slice(1).join('\n').length
+  const { bytes } = gap?.data as { bytes: number }
+  t.ok(bytes > text.length / 2)
+  // A line that was cut has no newline.
+  t.ok([0, 1].includes(text.length - shown - bytes), `${text.length} - ${shown} - ${bytes}`)
+})
+
+t.test('copied and truncated: nothing is lost, and nothing is said', async t => {
+  const log = await follow(t, { before: 'one\n' })
+  await log.until(() => log.events.length === 1, 'snapshot')
+  copyFileSync(log.path, `${log.path}.1`)
+  truncateSync(log.path, 0)
+  await log.until(() => log.kinds().includes('rotated'), 'rotated')
+  t.same(log.kinds(), ['snapshot', 'rotated', 'snapshot'])
+})
 
 t.test('a writer that is told late goes on in the old file: its lines are not lost', async t => {
   const log = await follow(t, { before: 'one\n' })

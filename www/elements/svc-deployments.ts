@@ -1,4 +1,4 @@
-import { failedInBackground, type DeploymentRow } from '../../lib/model/deployment.js'
+import type { ListedDeployment } from '../../lib/model/deployment.js'
 import { css, SvcElement } from '../dom/element.js'
 import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
@@ -56,13 +56,13 @@ export class SvcDeployments extends SvcElement {
     }
   `
 
-  #items: readonly DeploymentRow[] = []
+  #items: readonly ListedDeployment[] = []
 
-  get items(): readonly DeploymentRow[] {
+  get items(): readonly ListedDeployment[] {
     return this.#items
   }
 
-  set items(items: readonly DeploymentRow[]) {
+  set items(items: readonly ListedDeployment[]) {
     this.#items = items
     this.update()
   }
@@ -75,9 +75,9 @@ export class SvcDeployments extends SvcElement {
       <svc-rows label="${this.getAttribute('label')}" .items="${this.#items}" .key="${idOf}" .row="${this.#row}"></svc-rows>`
   }
 
-  readonly #row = (item: DeploymentRow, { isCurrent }: { isCurrent: boolean }): Template => this.#link(item, isCurrent)
+  readonly #row = (item: ListedDeployment, { isCurrent }: { isCurrent: boolean }): Template => this.#link(item, isCurrent)
 
-  #link(item: DeploymentRow, isCurrent: boolean): Template {
+  #link(item: ListedDeployment, isCurrent: boolean): Template {
     const words = deploymentWords(item)
     const what = this.hasAttribute('single')
       ? html`<b class="cut">${words}</b><code class="cut muted">${item.id.slice(-6)}</code>`
@@ -86,7 +86,7 @@ export class SvcDeployments extends SvcElement {
       <a href="deployments/${item.id}" tabindex="${isCurrent ? null : '-1'}">
         <svc-status state="${item.status}"></svc-status>
         <span class="what" title="${words}">${item.triggerSource === 'rollback' ? icon('roll-back') : null}${what}
-          ${failedInBackground(item) ? html`<svc-background-failure></svc-background-failure>` : null}</span>
+          ${item.backgroundFailed ? html`<svc-background-failure></svc-background-failure>` : null}</span>
         <svc-time at="${item.startTime}"></svc-time>
         <svc-span from="${item.startTime}" to="${item.endTime}"></svc-span>
         ${icon('next')}
@@ -94,4 +94,4 @@ export class SvcDeployments extends SvcElement {
   }
 }
 
-const idOf = ({ id }: DeploymentRow): string => id
+const idOf = ({ id }: ListedDeployment): string => id

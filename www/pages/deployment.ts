@@ -1,4 +1,4 @@
-import { failedInBackground, type Deployment } from '../../lib/model/deployment.js'
+import type { Deployment } from '../../lib/model/deployment.js'
 import { Refused } from '../server/client.js'
 import { followEvents } from '../server/sse.js'
 import type { ServerEvent } from '../server/sse.js'
@@ -175,7 +175,7 @@ export class DeploymentPage extends Page {
 
   #page(deployment: Deployment): Template {
     const { projectName, projectId, status, startTime } = deployment
-    const hasBackgroundFailure = failedInBackground(deployment)
+    const hasBackgroundFailure = deployment.backgroundFailed === true
     const sign = hasBackgroundFailure ? '✗' : { queued: t('Queued'), running: t('Running'), success: '✓', failed: '✗' }[status]
     const against = this.#against
     this.moved()

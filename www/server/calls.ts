@@ -1,4 +1,4 @@
-import type { Deployment, DeploymentRow, DeploymentStatus, FinalStatus, OutputLine } from '../../lib/model/deployment.js'
+import type { Deployment, ListedDeployment, DeploymentStatus, FinalStatus, OutputLine } from '../../lib/model/deployment.js'
 import type { HealthReport } from '../../lib/model/health.js'
 import type { ResourceSnapshot } from '../../lib/model/machine.js'
 import type { Changes } from '../../lib/model/manifest.js'
@@ -25,7 +25,7 @@ export interface DeploymentQuery {
 }
 
 export interface DeploymentPage {
-  items: DeploymentRow[]
+  items: ListedDeployment[]
   /** Of the query, over all pages. */
   total: number
 }
@@ -128,7 +128,7 @@ export function createCalls(client: Client): Calls {
       const sought = new URLSearchParams({ output: 'none' })
       for (const [name, value] of Object.entries(query)) if (value !== undefined) sought.set(name, String(value))
       const response = await send('GET', `api/logs?${sought}`, { signal })
-      const items: DeploymentRow[] = await response.json()
+      const items: ListedDeployment[] = await response.json()
       return { items, total: Number(response.headers.get('x-total-count') ?? items.length) }
     },
     deployment: (id, signal) => ask('GET', `api/logs/${segment(id)}`, { signal }),

@@ -20,6 +20,7 @@ import { findTime } from './time-search.js'
  *   at the end     what the stream tells is appended, when it begins where the lines that are held end
  *   behind         it does not (the connection broke, the last line was unfinished): windows are read up to there
  *   elsewhere      the reader is paging; the stream only counts
+ *   gap            what was not read of the old file is lost; a note says so, and how much
  *   rotated        bytes mean another file from now on; lines of the old one stay, and cannot be paged back to
  */
 
@@ -279,6 +280,7 @@ export class LogFile extends Announcer implements LogText {
     if (event === 'snapshot') this.#snapshot(id, JSON.parse(data) as { lines: string[]; size: number; binary: boolean })
     else if (event === 'lines') this.#lines(id, (JSON.parse(data) as { lines: string[] }).lines)
     else if (event === 'rotated') this.#rotated((JSON.parse(data) as { at: string }).at)
+    else if (event === 'gap') this.#gap((JSON.parse(data) as { bytes: number }).bytes)
     else if (event === 'error') {
       this.#problem = (JSON.parse(data) as { message: string }).message
       if (this.#state === 'loading') this.#state = 'missing'
@@ -339,6 +341,12 @@ export class LogFile extends Announcer implements LogText {
     this.#isRotating = true
     const time = new Date(at).toLocaleTimeString()
     this.#beginNewFile(t('The file was rotated at {time}', { time }))
+  }
+
+  /** The old file was truncated, and there is no copy of it: what was not read of it is nowhere. */
+  #gap(bytes: number): void {
+    const words = bytes === 0 ? t('Lines may have been lost here') : t('At least {count} bytes were lost here', { count: bytes })
+    if (this.#isAtEnd) this.#held.append({ lines: [{ at: '', text: words, isNote: true }], bytes: null })
   }
 
   #beginNewFile(words: string): void {

@@ -1,4 +1,3 @@
-import { failedInBackground } from '../../model/deployment.js'
 import type { Api } from '../api.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { withInterrupts } from '../interrupts.js'
@@ -59,7 +58,8 @@ async function print(
 
 /** The output says it in its last lines, and the status never. */
 async function noteBackground(api: Api, deployId: string, output: Context['output']): Promise<void> {
-  if (failedInBackground(await api.deployment(deployId, { output: 'end' }))) output.note(`${deployId}: its post-deploy script failed in the background`)
+  const { backgroundFailed } = await api.deployment(deployId, { output: 'end' })
+  if (backgroundFailed) output.note(`${deployId}: its post-deploy script failed in the background`)
 }
 
 async function follow(api: Api, deployId: string, options: LogsOptions, { host, output }: Context): Promise<number> {

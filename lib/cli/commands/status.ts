@@ -1,5 +1,4 @@
 import { oneLine } from '../../base/one-line.js'
-import { failedInBackground } from '../../model/deployment.js'
 import { maskToken } from '../../config/precedence.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { deploymentColumns, paintStatus } from '../deployment-table.js'
@@ -47,7 +46,7 @@ export const command = defineCommand({
     }
     const { paint } = output
     const [latest] = deployments
-    const since = latest !== undefined && failedInBackground(latest) ? `, ${paint.red('its script failed in the background')}` : ''
+    const since = latest?.backgroundFailed ? `, ${paint.red('its script failed in the background')}` : ''
     output.print(`${paint.bold(oneLine(project.name))} (${project.id}): ${paintStatus(paint, project.status)}${since}`)
     output.print(oneLine(`${project.env} → ${project.deployPath}`))
     output.print('')

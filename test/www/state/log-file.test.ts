@@ -115,6 +115,8 @@ t.test('rotated: the old lines stay, a note stands between, nothing is lost', as
   log.append(textOf(numbers(35, 40)))
   await log.last('line 39')
   t.same(log.texts(), numbers(0, 40))
+  const notes = log.file.lines.filter(({ isNote }) => isNote === true).map(({ text }) => text)
+  t.match(notes, [/^The file was rotated at/, 'Lines may have been lost here', /^The file was rotated at/])
 })
 
 t.test('rotated while the network was cut: the new file from its start', async t => {

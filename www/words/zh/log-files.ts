@@ -9,6 +9,8 @@ export const words: Words = {
   'Terminal colours': '终端颜色',
   'Side by side': '并排显示',
   'Merged by time': '按时间合并',
+  'At least {count} bytes were lost here': '此处至少丢失了 {count} 字节',
+  'Lines may have been lost here': '此处可能丢失了若干行',
   'The file was rotated at {time}': '文件于 {time} 轮转',
   'The file was rotated meanwhile': '文件在此期间已轮转',
   '1 byte that is no text': '1 字节非文本内容',
