@@ -116,7 +116,7 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'> 
   removeFilesOf(deployIds: string[]): Promise<void>
   /** Extracts an archive over a project's target, in its turn, without a record (an import). */
   restore(request: RestoreRequest): Promise<unknown>
-  /** What the deployment put in place. Refuses: unknown, or `no_manifest` where it never came so far. */
+  /** What the deployment put in place. Refuses: unknown, `no_manifest` if it put nothing in place, `torn_manifest`. */
   manifest(deployId: string): Promise<ManifestFile[]>
   /** What `deployId` added, changed and removed against the files of another one. */
   changes(deployId: string, against: string): Promise<Changes>
@@ -170,9 +170,9 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   }
 
   function manifestOf(deployId: string): AsyncIterable<ManifestFile> {
-    requireRow(deployId)
+    const { fileCount } = requireRow(deployId)
     const path = files.manifest(deployId)
-    if (existsSync(path)) return readManifest(path)
+    if (existsSync(path)) return readManifest(path, fileCount ?? 0)
     const sentence = `Deployment ${deployId} has no list of files: it put none in place`
     throw new Refusal('not_found', 'no_manifest', sentence)
   }

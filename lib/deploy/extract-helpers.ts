@@ -6,7 +6,7 @@
  * The journal names the process. If svc is killed, the process may outlive it; the next start ends it before it
  * recovers what the journal says.
  */
-import { closeSync, fdatasyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, fdatasyncSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createGate } from '../base/gate.js'
@@ -16,6 +16,7 @@ import type { Rights } from '../proc/identity.js'
 import { disk, syncDirectory } from '../target/disk.js'
 import type { TargetRules } from '../target/guard.js'
 import { deployIdOf, formatHelper, type JournalHelper } from '../target/journal-file.js'
+import { nameManifest, settleManifest, unnamedManifest } from '../target/manifest.js'
 import type { HelperJob } from './extract-helper.js'
 import type { Answer, Executor, Job, Outcome } from './extract-threads.js'
 
@@ -74,11 +75,11 @@ async function extract(job: Extract<Job, { kind: 'extract' }>, rights: Rights, s
     opened.push(openSync(path, flags, 0o600))
     return opened.at(-1) as number
   }
-  const beside = `${manifestPath}.tmp`
+  const unnamed = unnamedManifest(manifestPath)
   try {
     const archive = open(archivePath, 'r')
     const journal = open(journalPath, 'ax+')
-    const manifest = open(beside, 'w')
+    const manifest = open(unnamed, 'w')
     const onStart = (pid: number): void => {
       writeSync(journal, formatHelper({ user: rights.identity.name, pid, startedAt: startOf(pid) ?? '0' }))
       fdatasyncSync(journal)
@@ -86,13 +87,12 @@ async function extract(job: Extract<Job, { kind: 'extract' }>, rights: Rights, s
     }
     const call = { module, rights, job: { kind: 'extract', extraction }, descriptors: [archive, journal, manifest], signal, onStart } as const
     const answer = await runHelper<HelperJob, Answer>(call)
-    renameSync(beside, manifestPath)
+    nameManifest(disk, manifestPath)
     return answer
-  } catch (error) {
-    rmSync(beside, { force: true })
-    throw error
   } finally {
     endJournal(opened[1], journalPath)
+    // While there is a journal, its recovery decides about the manifest.
+    if (!existsSync(journalPath)) rmSync(unnamed, { force: true })
     for (const fd of opened) closeSync(fd)
   }
 }
@@ -101,7 +101,9 @@ async function recoverAs(journalPath: string, rights: Rights, signal: AbortSigna
   const journal = openSync(journalPath, 'a+')
   try {
     const job: HelperJob = { kind: 'recover', deployId: deployIdOf(journalPath) }
-    return await runHelper<HelperJob, Answer>({ module, rights, job, descriptors: [journal], signal })
+    const answer = await runHelper<HelperJob, Answer>({ module, rights, job, descriptors: [journal], signal })
+    if (answer.kind === 'recovered') settleManifest(disk, journalPath, answer.recovery)
+    return answer
   } finally {
     endJournal(journal, journalPath)
     closeSync(journal)

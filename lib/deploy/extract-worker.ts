@@ -3,7 +3,8 @@ import { parentPort, type MessagePort } from 'node:worker_threads'
 import { packError } from '../base/packed-error.js'
 import { disk } from '../target/disk.js'
 import { journalAt } from '../target/journal-file.js'
-import { recover } from '../target/undo.js'
+import { settleManifest } from '../target/manifest.js'
+import { recover, type Recovery } from '../target/undo.js'
 import type { Answer, Task } from './extract-threads.js'
 import { filesAt } from './extraction-files.js'
 import { runExtraction } from './extraction.js'
@@ -15,7 +16,10 @@ async function work({ job, stop }: Task): Promise<Answer> {
     if (Atomics.load(stop, 0) !== 0) throw new Error('The extraction was given up')
   }
   try {
-    if (job.kind === 'recover') return { kind: 'recovered', recovery: recover(disk, journalAt(disk, job.journalPath)) }
+    if (job.kind === 'recover') {
+      const settle = (recovery: Recovery): void => settleManifest(disk, job.journalPath, recovery)
+      return { kind: 'recovered', recovery: recover(disk, journalAt(disk, job.journalPath), undefined, settle) }
+    }
     return { kind: 'extracted', extracted: await runExtraction(job.extraction, filesAt(disk, job), disk, check) }
   } catch (error) {
     return { kind: 'failed', error: packError(error) }

@@ -39,6 +39,8 @@ export interface ExtractOptions {
   deployId: string
   home: ExtractionHome
   limits: ArchiveLimits
+  /** The setting `durable_targets`; absent: true. */
+  isDurable?: boolean
   signal: AbortSignal
   /** Of an earlier extraction into the same target; absent: nothing is to be recorded. */
   onEarlierComplete?: RecordComplete
@@ -58,10 +60,10 @@ export function extractionLimits(settings: { number(key: 'max_extracted_size'): 
  * (`unavailable`) no_space, not_permitted; an abort rejects with the signal's reason.
  */
 export async function extractArchive(executors: Executors, options: ExtractOptions): Promise<Extracted> {
-  const { archivePath, target, rights = null, deployId, home, limits, signal } = options
+  const { archivePath, target, rights = null, deployId, home, limits, isDurable = true, signal } = options
   signal.throwIfAborted()
   await finishEarlier(executors, options)
-  const extraction: ExtractionJob = { target, deployId, umask: rights?.umask ?? process.umask(), masksModes: rights?.umask != null, limits }
+  const extraction: ExtractionJob = { target, deployId, umask: rights?.umask ?? process.umask(), masksModes: rights?.umask != null, limits, isDurable }
   const journalPath = join(home.deployments, `${deployId}.undo`)
   const manifestPath = join(home.deployments, `${deployId}.manifest`)
   const executor = executors.as(rights)

@@ -30,6 +30,6 @@ export function openedFiles(disk: Disk, deployId: string): ExtractionFiles {
   return {
     openArchive: limits => openArchive(new OpenFile(descriptors.archive), limits),
     journal: openedJournal(disk, descriptors.journal, deployId),
-    manifest: openedManifest(descriptors.manifest)
+    manifest: openedManifest(disk, descriptors.manifest)
   }
 }

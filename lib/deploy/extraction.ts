@@ -1,7 +1,7 @@
 /*
  * One extraction, from the archive to the target, in the order that makes it all or nothing: names and sizes, then
- * what the target has, then everything into staging and compared with its CRC, then the manifest, and only then the
- * renames. Synchronous but for large entries; it runs in a worker thread (extract-worker.ts).
+ * what the target has, then everything into staging and compared with its CRC, then the manifest, then all of it onto
+ * the disk, and only then the renames. Synchronous but for large entries and syncs; it runs in a worker thread (extract-worker.ts).
  */
 import { createEntryReader, isSmall } from '../archive/entry-data.js'
 import { checkLinks, maxLinkBytes } from '../archive/links.js'
@@ -9,7 +9,8 @@ import { checkNames, refuse } from '../archive/names.js'
 import type { Archive, ArchiveLimits } from '../archive/read.js'
 import { commit } from '../target/commit.js'
 import { discardFiles } from '../target/discard.js'
-import type { Disk } from '../target/disk.js'
+import { syncDirectory, type Disk } from '../target/disk.js'
+import { createTargetSync, type SyncFileSystem } from '../target/durable.js'
 import { holdFolders, type Folders } from '../target/folders.js'
 import type { HeldDirectory } from '../target/held.js'
 import { writeManifest, type Manifest, type ManifestFile } from '../target/manifest.js'
@@ -21,6 +22,7 @@ import { furnishStaging, makeStaging, removeStaging, stagingName, type Staging }
 import type { JournalFile } from '../target/journal-file.js'
 import { beginJournal, recover, type Recovery, type StillHeld } from '../target/undo.js'
 import { stageEntries } from './stage-entries.js'
+import { runSync } from './sync-program.js'
 
 export interface ExtractionJob {
   target: string
@@ -29,6 +31,8 @@ export interface ExtractionJob {
   umask: number
   /** The umask is the project's own: it takes bits from the modes that the archive gives, too. */
   masksModes: boolean
+  /** What is put in place is on the disk before the extraction is over (setting `durable_targets`). */
+  isDurable: boolean
 }
 
 export interface Extracted extends Manifest {
@@ -48,13 +52,13 @@ export interface ExtractionFiles {
  * to be given up.
  */
 export async function runExtraction(
-  job: ExtractionJob, files: ExtractionFiles, disk: Disk, check: () => void
+  job: ExtractionJob, files: ExtractionFiles, disk: Disk, check: () => void, syncFileSystem: SyncFileSystem = runSync
 ): Promise<Extracted> {
   const archive = await files.openArchive(job.limits)
   try {
     const root = holdTarget(disk, job.target, { make: true })
     try {
-      return await extractInto(root, archive, { job, files, disk, check })
+      return await extractInto(root, archive, { job, files, disk, check, syncFileSystem })
     } finally {
       root.close()
     }
@@ -68,10 +72,11 @@ interface ExtractionNeeds {
   files: ExtractionFiles
   disk: Disk
   check(): void
+  syncFileSystem: SyncFileSystem
 }
 
 async function extractInto(
-  root: HeldTarget, archive: Archive, { job, files, disk, check }: ExtractionNeeds
+  root: HeldTarget, archive: Archive, { job, files, disk, check, syncFileSystem }: ExtractionNeeds
 ): Promise<Extracted> {
   const items = archive.entries
   if (job.masksModes) for (const item of items) if (item.mode !== null) item.mode &= ~job.umask
@@ -95,7 +100,8 @@ async function extractInto(
     await stageEntries(archive, stage, check)
     sealFolders(disk, staging.path, plan)
     extracted = { ...writeManifest(disk, files.manifest, items, records), bytes: archive.totalBytes }
-    commit({ disk, root, staging: staging.path, items, plan, records, journal, check })
+    const sync = createTargetSync({ disk, root, staging, isDurable: job.isDurable, syncFileSystem, check })
+    await commit({ disk, root, staging: staging.path, items, plan, records, journal, sync, check })
     await tidy(disk, root, job.deployId, staging)
     return extracted
   } catch (error) {
@@ -109,7 +115,7 @@ async function extractInto(
 
 /** Names and links, before anything is made but a directory to find out how names are compared. */
 function checkArchive(
-  root: HeldTarget, archive: Archive, links: ReadonlyMap<string, string>, { job, disk, check }: Omit<ExtractionNeeds, 'files'>
+  root: HeldTarget, archive: Archive, links: ReadonlyMap<string, string>, { job, disk, check }: Pick<ExtractionNeeds, 'job' | 'disk' | 'check'>
 ): void {
   const probe = `${root.path}/${stagingName(job.deployId)}-fold`
   checkNames(archive.entries, { windows: process.platform === 'win32', folds: () => findFolding(disk, probe) })
@@ -157,6 +163,8 @@ async function tidy(disk: Disk, root: HeldDirectory, deployId: string, staging: 
   try {
     await discardFiles(disk, `${staging.path}/aside`)
     removeStaging(disk, root, deployId, staging)
+    // The journal may be on another disk: without it, nobody would look for what came back of the staging directory.
+    syncDirectory(disk, root.path)
   } catch {
     // The next start tries again.
   }
@@ -164,9 +172,9 @@ async function tidy(disk: Disk, root: HeldDirectory, deployId: string, staging: 
 
 function putBack(disk: Disk, held: StillHeld, files: ExtractionFiles, cause: unknown): Recovery {
   try {
-    const recovery = recover(disk, files.journal, held)
-    if (recovery !== 'complete') files.manifest.remove()
-    return recovery
+    return recover(disk, files.journal, held, recovery => {
+      if (recovery !== 'complete') files.manifest.remove()
+    })
   } catch (error) {
     throw new Error(`The target could not be put back; the next start tries again (${String(error)})`, { cause })
   }

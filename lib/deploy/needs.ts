@@ -9,7 +9,7 @@ import type { DeployHome } from './files.js'
 /** The settings that deployments depend on; read anew each time. */
 export interface DeploySettings {
   number(key: 'keep_archives' | 'script_timeout' | 'max_extracted_size' | 'max_output_size'): number
-  flag(key: 'allow_client_scripts'): boolean
+  flag(key: 'allow_client_scripts' | 'durable_targets'): boolean
 }
 
 /** What the world is told of a deployment (§6.5). */

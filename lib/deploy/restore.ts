@@ -38,11 +38,11 @@ export function createRestore(
     if (project === undefined) throw notFound('Project', projectId)
     const rights = await findRights(project)
     const target = await executors.makeTarget(rights, project.deployPath, { home: home.directory, allowSystemPaths: needs.allowSystemPaths })
-    const limits = extractionLimits(settings)
+    const options = { limits: extractionLimits(settings), isDurable: settings.flag('durable_targets') }
     try {
       const given = signal ?? new AbortController().signal
       const onEarlierComplete = (earlier: string): Promise<void> => recordComplete(needs, earlier)
-      const extracted = await extractArchive(executors, { archivePath, target, rights, deployId: id, home, limits, signal: given, onEarlierComplete })
+      const extracted = await extractArchive(executors, { ...options, archivePath, target, rights, deployId: id, home, signal: given, onEarlierComplete })
       if (deployId !== null) await store.write(tx => placeAgain(tx, { deployId, projectId }))
       await endJournal(home, { deployId: id, target })
       return extracted

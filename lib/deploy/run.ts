@@ -123,6 +123,7 @@ export function createRunner(needs: RunnerNeeds): Runner {
           deployId: row.id,
           home: needs.home,
           limits,
+          isDurable: needs.settings.flag('durable_targets'),
           signal: live.signal,
           onEarlierComplete: id => recordComplete({ ...needs, outputOf: other => needs.live.find(other)?.output }, id)
         })

@@ -43,6 +43,7 @@ export const settingRows = [
   row('keep_archives', 'number', '10', whole(1, 10_000), 'Archives kept of successful deployments.', 'per project'),
   row('script_timeout', 'number', '1800', whole(1, 86_400), 'How long a script may run.', 'seconds'),
   row('allow_client_scripts', 'flag', 'true', onOff, 'Whether an upload may bring scripts of its own.'),
+  row('durable_targets', 'flag', 'true', onOff, 'Whether files of a deployment are on the disk before it succeeds.'),
   row('trusted_proxies', 'list', '127.0.0.0/8,::1', addresses, 'Whose X-Forwarded-For is believed: addresses, CIDR.'),
   row('allowed_hosts', 'list', '', hostNames, 'Names in the address of the panel, next to that of SVC_PUBLIC_URL; empty and without it: all.'),
   row('allowed_ips', 'list', '', addresses, 'Who may deploy, roll back and open a terminal; empty: everybody.'),

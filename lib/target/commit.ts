@@ -6,10 +6,12 @@
  * absent or the file half-written, and a program that has the old one open keeps it. New things come first, so that a
  * page is replaced when the assets it names are already there. Last, files that are there already get their time.
  *
- * The list of all this is in the undo journal, on the disk, before the first rename (undo.ts). Each step looks once
- * more whether the target is still what was planned with, because a running application may have changed it.
+ * The list of all this is in the undo journal, on the disk, before the first rename (undo.ts); contents are on the disk
+ * before that, and the names before the journal says that all is done (durable.ts). Each step looks once more whether the target is still what was planned with, because a running application may have changed it.
  */
-import { syncDirectory, type Disk } from './disk.js'
+import { parentOf } from '../base/paths.js'
+import type { Disk } from './disk.js'
+import type { StagedFile, TargetSync } from './durable.js'
 import { changedMeanwhile, holdFolders } from './folders.js'
 import type { HeldDirectory } from './held.js'
 import type { Folder, Item, Plan } from './plan.js'
@@ -26,21 +28,40 @@ export interface CommitNeeds {
   plan: Plan
   records: Records
   journal: Journal
+  sync: TargetSync
   /** Throws when the commit is to be given up. */
   check(): void
 }
 
-/** Moves everything into place; when it throws, the journal says what to undo. */
-export function commit(needs: CommitNeeds): void {
-  const { disk, root, journal } = needs
+/** Moves everything into place; when it rejects, the journal says what to undo. */
+export async function commit(needs: CommitNeeds): Promise<void> {
+  const { plan, journal, sync } = needs
   const lines = listMoves(needs)
-  // Where nothing is to be moved the target has what the archive has, and the journal says that, too.
+  if (lines.hasLines) await sync.staged(stagedFiles(needs), plan.folders.filter(folder => !folder.exists).map(folder => folder.path))
+  // If nothing is to be moved, the target has what the archive has, and the journal says that, too.
   journal.ready(lines)
   if (lines.hasLines) {
     move(needs, lines)
-    syncDirectory(disk, root.path)
+    await sync.moved(changedDirectories(lines))
   }
   journal.done()
+}
+
+function stagedFiles({ items, records }: CommitNeeds): StagedFile[] {
+  return items.flatMap(({ path, kind }, index) =>
+    kind === 'file' && records.outcome(index) === 'staged' ? [{ path, mode: records.mode(index) & 0o7777 }] : [])
+}
+
+/** The directories of the target in which the lines moved something, the last one last. */
+function changedDirectories(lines: Iterable<JournalLine>): string[] {
+  const paths = new Set<string>()
+  for (const { kind, path } of lines) {
+    if (kind !== 'D' && kind !== 'N' && kind !== 'R') continue
+    const parent = parentOf(path)
+    paths.delete(parent)
+    paths.add(parent)
+  }
+  return [...paths]
 }
 
 /**

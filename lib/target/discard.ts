@@ -4,14 +4,13 @@
  * Seen on ext4 with `discard`: 4,000 files in 1.1 s, and in 0.3 s three abreast; in memory 0.04 s, and 0.1 s.
  */
 import { performance } from 'node:perf_hooks'
+import { abreast } from './abreast.js'
 import type { Disk } from './disk.js'
 
 /** Files that are removed to find out. */
 const sampleFiles = 32
 /** Slower calls than this wait for something. */
 const slowUs = 100
-/** Not all of the four threads that the whole process has for its files. */
-const callsAbreast = 3
 
 /** Removes all files of a directory that has nothing else in it. */
 export async function discardFiles(disk: Disk, directory: string): Promise<void> {
@@ -20,16 +19,10 @@ export async function discardFiles(disk: Disk, directory: string): Promise<void>
   for (const path of paths.slice(0, sampleFiles)) disk.unlinkSync(path)
   const isSlow = (performance.now() - startedAtMs) * 1000 > sampleFiles * slowUs
   const rest = paths.slice(sampleFiles)
-  if (isSlow) await unlinkAbreast(disk, rest)
+  if (isSlow) await abreast(rest, path => unlink(disk, path))
   else for (const path of rest) disk.unlinkSync(path)
 }
 
-async function unlinkAbreast(disk: Disk, paths: readonly string[]): Promise<void> {
-  const waiting = paths.values()
-  const lane = async (): Promise<void> => {
-    for (const path of waiting) {
-      await new Promise<void>((resolve, reject) => disk.unlink(path, error => error === null ? resolve() : reject(error)))
-    }
-  }
-  await Promise.all(Array.from({ length: callsAbreast }, lane))
+function unlink(disk: Disk, path: string): Promise<void> {
+  return new Promise((resolve, reject) => disk.unlink(path, error => error === null ? resolve() : reject(error)))
 }

@@ -9,7 +9,20 @@ import { readFileSync, type PathLike } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { syncDirectory, writeFully, type Disk } from './disk.js'
 
-export const journalVersion = 'svc-undo 2'
+export const journalVersion = 'svc-undo 3'
+
+/** Everything that could end a line, or look like the end of one, and the sign of the encoding itself. */
+const encoded = /[\u0000-\u001f\u007f%]/g
+
+/** A path as a journal has it since version 3: one line, with control characters and `%` as `%0A`. */
+export function encodePath(path: string): string {
+  return path.replace(encoded, found => `%${found.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`)
+}
+
+/** Returns the path that `encodePath` was given. */
+export function decodePath(text: string): string {
+  return text.replace(/%([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
+}
 
 /** What an extraction, or its recovery, does with its journal. */
 export interface JournalFile {
@@ -31,7 +44,7 @@ export function journalAt(disk: Disk, path: string): JournalFile {
   return {
     deployId: deployIdOf(path),
     begin(target) {
-      write('wx', [`${journalVersion}\ntarget ${target}\n`], true)
+      write('wx', [`${journalVersion}\ntarget ${encodePath(target)}\n`], true)
       syncDirectory(disk, dirname(path))
     },
     append: (batches, { isSynced = true } = {}) => write('a', batches, isSynced),
@@ -47,7 +60,7 @@ export function journalAt(disk: Disk, path: string): JournalFile {
 export function openedJournal(disk: Disk, fd: number, deployId: string): JournalFile {
   return {
     deployId,
-    begin: target => writeTo(disk, fd, [`target ${target}\n`], true),
+    begin: target => writeTo(disk, fd, [`target ${encodePath(target)}\n`], true),
     append: (batches, { isSynced = true } = {}) => writeTo(disk, fd, batches, isSynced),
     // By position: the file may have been read before.
     read: () => ({ text: readAll(disk, fd), user: process.geteuid?.() ?? 0 }),

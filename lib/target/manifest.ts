@@ -1,13 +1,18 @@
 /*
  * `deployments/<id>.manifest`: what a deployment put in place, one line of JSON for each file (model/manifest.ts),
- * ordered by path. It is whole or absent: written beside its name, then renamed.
+ * ordered by path. It is whole or absent, after a power cut too: written beside its name, synced, then renamed, and the
+ * name is synced. A manifest of an earlier version may be torn, because it was not synced.
  */
 import { createReadStream } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { createLineSplitter } from '../base/lines.js'
+import { Refusal } from '../base/refusal.js'
 import type { Changes, ManifestFile as Line } from '../model/manifest.js'
-import { writeFully, type Disk } from './disk.js'
+import { syncDirectory, writeFully, type Disk } from './disk.js'
+import { deployIdOf } from './journal-file.js'
 import type { Item } from './plan.js'
 import type { Records } from './record.js'
+import type { Recovery } from './undo.js'
 
 /** Text that is gathered before it is written; a line has 20 KiB at most. */
 const batchBytes = 256 * 1024
@@ -25,7 +30,7 @@ export interface Manifest {
 
 /** Where a manifest is written. */
 export interface ManifestFile {
-  /** Calls `write` with the open file, which has its name when this returns. */
+  /** Calls `write` with the open file; its contents, and its name, are on the disk when this returns. */
   fill(write: (fd: number) => void): void
   /** Removes what was written. */
   remove(): void
@@ -33,16 +38,17 @@ export interface ManifestFile {
 
 /** The manifest at a path. */
 export function manifestAt(disk: Disk, path: string): ManifestFile {
-  const beside = `${path}.tmp`
+  const beside = unnamedManifest(path)
   return {
     fill(write) {
       const fd = disk.openSync(beside, 'w', 0o600)
       try {
         write(fd)
+        disk.fdatasyncSync(fd)
       } finally {
         disk.closeSync(fd)
       }
-      disk.renameSync(beside, path)
+      nameManifest(disk, path)
     },
     remove() {
       for (const each of [path, beside]) {
@@ -52,9 +58,34 @@ export function manifestAt(disk: Disk, path: string): ManifestFile {
   }
 }
 
+/** Where a manifest is written before it has its name. */
+export function unnamedManifest(path: string): string {
+  return `${path}.tmp`
+}
+
+/** Gives a manifest that is written and synced its name; the name is on the disk when this returns. */
+export function nameManifest(disk: Disk, path: string): void {
+  disk.renameSync(unnamedManifest(path), path)
+  syncDirectory(disk, dirname(path))
+}
+
 /** The manifest of a helper process (journal-file.ts), opened by svc, which also names and removes it. */
-export function openedManifest(fd: number): ManifestFile {
-  return { fill: write => write(fd), remove: () => {} }
+export function openedManifest(disk: Disk, fd: number): ManifestFile {
+  return {
+    fill(write) {
+      write(fd)
+      disk.fdatasyncSync(fd)
+    },
+    remove: () => {}
+  }
+}
+
+/** Names the manifest of an interrupted extraction that turned out to be complete; removes the one of an undone extraction. */
+export function settleManifest(disk: Disk, journalPath: string, recovery: Recovery): void {
+  const path = join(dirname(journalPath), `${deployIdOf(journalPath)}.manifest`)
+  const isUnnamed = disk.lstatSync(unnamedManifest(path), { throwIfNoEntry: false }) !== undefined
+  if (recovery === 'complete' && isUnnamed) nameManifest(disk, path)
+  if (recovery === 'put back' || recovery === 'untouched') manifestAt(disk, path).remove()
 }
 
 /** Writes the manifest of staged items; directories are not in it. */
@@ -115,16 +146,22 @@ function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** The files of a manifest, one by one, in order of their paths. */
-export async function* readManifest(path: string): AsyncGenerator<Line> {
+/**
+ * The files of a manifest, one by one, in order of their paths. Refuses (`conflict`, torn_manifest) one that is not
+ * whole; `leastFiles` is how many it must have.
+ */
+export async function* readManifest(path: string, leastFiles = 0): AsyncGenerator<Line> {
   let files: Line[] = []
-  const lines = createLineSplitter(line => files.push(JSON.parse(line) as Line))
+  let count = 0
+  const lines = createLineSplitter(line => files.push(parseLine(line)))
   for await (const chunk of createReadStream(path)) {
     lines.push(chunk as Buffer)
+    count += files.length
     yield* files
     files = []
   }
   lines.end()
+  if (count + files.length < leastFiles) throw torn()
   yield* files
 }
 
@@ -139,6 +176,22 @@ export async function summarizeManifest(path: string): Promise<Manifest & { byte
   }
   const changes = [new TextEncoder().encode(changed.join('')) as Uint8Array<ArrayBuffer>]
   return { fileCount, changedCount: changed.length, changes, bytes }
+}
+
+function parseLine(line: string): Line {
+  let file: Partial<Line> | null
+  try {
+    file = JSON.parse(line) as Partial<Line> | null
+  } catch (error) {
+    throw torn(error)
+  }
+  if (typeof file?.path !== 'string' || typeof file.sha256 !== 'string') throw torn()
+  return file as Line
+}
+
+function torn(cause?: unknown): Refusal {
+  return new Refusal('conflict', 'torn_manifest',
+    'The list of files of this deployment is not whole: a power cut tore it, or it was changed. Deploy again for a new one', { cause })
 }
 
 /** What `now` has against `then`: two manifests, each in order of its paths. Contents, kind and mode count. */

@@ -33,7 +33,7 @@ export interface Staging extends HeldDirectory {
 /** One of an earlier extraction; the mark is null if its journal does not name one. */
 export interface FoundStaging extends HeldDirectory {
   readonly mark: string | null
-  /** Nothing is in it: its removal was cut short. */
+  /** Nothing but its mark is in it: its removal was cut short. */
   readonly isEmpty: boolean
 }
 
@@ -116,7 +116,7 @@ export function findStaging(disk: Disk, root: HeldDirectory, { deployId, user, m
   try {
     const stats = statHeld(disk, held)
     const isOwn = process.geteuid === undefined || (stats.uid === user && (stats.mode & othersBits) === 0)
-    const isEmpty = isOwn && disk.readdirSync(held.path).length === 0
+    const isEmpty = isOwn && disk.readdirSync(held.path).every(name => name === mark)
     if (isOwn && (mark === null || isEmpty || hasMark(disk, held, mark))) return { ...held, mark, isEmpty }
   } catch (error) {
     held.close()

@@ -4,7 +4,7 @@
  * One text file for each extraction, `<deployments>/<id>.undo`, outside the target, so that a start finds what was cut
  * short without looking into targets.
  *
- *   svc-undo 2                  format and version (1 has no line `staging`)
+ *   svc-undo 3                  format and version (2 has paths as they are; 1 has no line `staging`, too)
  *   helper <user> <pid> <start> only where a helper process works on it (journal-file.ts)
  *   target <path>               the real path of the target
  *   (the staging directory is made only after these lines are on the disk)
@@ -15,7 +15,9 @@
  *   R <n> <path>                a file to be replaced; what was there is linked to `aside/<n>` first
  *   T <ms> <ms> <path>          a file whose time alone is to change, from the first to the second
  *   ready <lines> <crc>         end of the list. Before the first rename all of it is on the disk (fdatasync)
+ *                               Paths have control characters and `%` encoded, as in addresses: a line is a line
  *   done                        everything is in place, and that is on the disk too: only staging is left to remove
+ *   undone                      everything was put back, and that is on the disk too: only staging is left to remove
  *
  * What may be found:
  *   no `ready`, or a torn one   nothing has been moved: staging is removed.
@@ -23,24 +25,23 @@
  *                               what still lies in staging has not been moved, a file that has not the second time has
  *                               not got it, or has been changed since. So undoing may be cut short as well and be begun
  *                               again.
- *   `done`                      the deployment is complete: staging is removed. The journal stays until the record of the
- *                               deployment says so, because it is what a start knows it by.
+ *   `done`, `undone`            the deployment is complete, or was put back: staging is removed. The journal of a complete one
+ *                               stays until its record says so, because it is what a start knows it by.
  *
  * After a kill -9 the kernel has every call that was made, in order, so the above is exact. After a power cut it has
- * what reached the disk. The journal is synced before the first rename, and the target's directory is synced after the
- * last one, before `done` is written and synced, so that a `done` never outlives the renames it vouches for (a sync of
- * a directory makes the renames before it durable on ext4, xfs, btrfs, and apfs). Contents of files that the archive
- * brought are not synced one by one: 10,000 syncs cost more than the whole extraction. A power cut within the half
- * minute in which the kernel writes them back may leave new files empty after `done`, as after unzip or tar; the archive
- * is kept, and deploying it again cures it. What was replaced is old and on the disk, so undo does not depend on it.
+ * what reached the disk: a file system with a journal of its own keeps names up to some moment, in order, and contents
+ * only as far as they were synced. The journal may be on another disk than the target, so each is synced before the
+ * other one goes on: staging and the contents of all new files before `ready`, the journal before the first rename, the
+ * directories that were changed before `done` (durable.ts), and what was put back before `undone`. What was replaced was
+ * synced by its own deployment, so undo does not depend on it. test/target/power-cut builds the states that may be left.
  */
 import { readdirSync, type Stats } from 'node:fs'
 import { join } from 'node:path'
 import { Refusal } from '../base/refusal.js'
 import { disk, syncDirectory, type Disk } from './disk.js'
 import { holdFolders } from './folders.js'
-import type { HeldDirectory } from './held.js'
-import { deployIdOf, helperOf, journalAt, journalVersion, type JournalFile, type JournalHelper } from './journal-file.js'
+import { removeContents, type HeldDirectory } from './held.js'
+import { decodePath, deployIdOf, encodePath, helperOf, journalAt, journalVersion, type JournalFile, type JournalHelper } from './journal-file.js'
 import { holdTarget } from './reach.js'
 import { changeTime } from './regular.js'
 import { sameTimeMs } from './stage.js'
@@ -53,7 +54,8 @@ export type JournalLine =
   | { kind: 'R'; path: string; aside: number }
   | TimeLine
 
-const firstLines = new Set([journalVersion, 'svc-undo 1'])
+/** Versions whose paths are not encoded. */
+const plainVersions = new Set(['svc-undo 1', 'svc-undo 2'])
 /** Text that is gathered before it is written. */
 const batchLines = 2_000
 
@@ -80,7 +82,7 @@ export function beginJournal(file: JournalFile, target: string): Journal {
 }
 
 function* formatLines(lines: Iterable<JournalLine>): Generator<string> {
-  let crc = 0
+  let crc = sumSeed
   let count = 0
   let batch: string[] = []
   const take = (): string => {
@@ -99,22 +101,27 @@ function* formatLines(lines: Iterable<JournalLine>): Generator<string> {
 }
 
 function formatLine(line: JournalLine): string {
+  const path = encodePath(line.path)
   switch (line.kind) {
-    case 'R': return `R ${line.aside} ${line.path}\n`
-    case 'T': return `T ${line.fromMs} ${line.toMs} ${line.path}\n`
-    default: return `${line.kind} ${line.path}\n`
+    case 'R': return `R ${line.aside} ${path}\n`
+    case 'T': return `T ${line.fromMs} ${line.toMs} ${path}\n`
+    default: return `${line.kind} ${path}\n`
   }
 }
 
-function parseLine(text: string): JournalLine {
+/** `pathOf` gives the path that a version's text stands for. */
+function parseLine(text: string, pathOf: (text: string) => string): JournalLine {
   const kind = text.slice(0, 1) as JournalLine['kind']
-  if (kind !== 'R' && kind !== 'T') return { kind, path: text.slice(2) }
+  if (kind !== 'R' && kind !== 'T') return { kind, path: pathOf(text.slice(2)) }
   const first = text.indexOf(' ', 2)
-  if (kind === 'R') return { kind, aside: Number(text.slice(2, first)), path: text.slice(first + 1) }
+  if (kind === 'R') return { kind, aside: Number(text.slice(2, first)), path: pathOf(text.slice(first + 1)) }
   const second = text.indexOf(' ', first + 1)
   const [fromMs, toMs] = [Number(text.slice(2, first)), Number(text.slice(first + 1, second))]
-  return { kind, fromMs, toMs, path: text.slice(second + 1) }
+  return { kind, fromMs, toMs, path: pathOf(text.slice(second + 1)) }
 }
+
+/** Not 0, as in plain versions: NULs before the list, which a power cut may leave of a line, would not count. */
+const sumSeed = 1
 
 /** Sum over the text, enough to tell a torn list from a whole one; the count of lines does most of it. */
 function checksum(text: string, seed: number): number {
@@ -125,7 +132,7 @@ function checksum(text: string, seed: number): number {
 
 interface Found extends StagingSigns {
   target: string
-  state: 'begun' | 'ready' | 'done'
+  state: 'begun' | 'ready' | 'done' | 'undone'
   lines: JournalLine[]
 }
 
@@ -133,20 +140,23 @@ interface Found extends StagingSigns {
 function readJournal(file: Pick<JournalFile, 'read' | 'deployId'>): Found | null {
   const { text, user } = file.read()
   const parts = text.split('\n')
-  const isFirst = firstLines.has(parts.shift() ?? '')
+  const version = parts.shift() ?? ''
+  const isPlain = plainVersions.has(version)
+  const pathOf = isPlain ? (path: string) => path : decodePath
   if (parts[0]?.startsWith('helper ')) parts.shift()
-  if (!isFirst || !parts[0]?.startsWith('target ') || parts.length < 2) return null
-  const target = parts[0].slice('target '.length)
+  if ((!isPlain && version !== journalVersion) || !parts[0]?.startsWith('target ') || parts.length < 2) return null
+  const target = pathOf(parts[0].slice('target '.length))
   const mark = parts.length > 2 && parts[1]?.startsWith('staging ') ? parts[1].slice('staging '.length) : null
   const found = { target, deployId: file.deployId, user, mark }
   const begin = mark === null ? 1 : 2
   const end = parts.findIndex((part, i) => i >= begin && part.startsWith('ready '))
   if (end === -1 || end === parts.length - 1) return { ...found, state: 'begun', lines: [] }
   const listed = parts.slice(begin, end)
-  const sum = checksum(listed.map(line => `${line}\n`).join(''), 0)
+  const sum = checksum(listed.map(line => `${line}\n`).join(''), isPlain ? 0 : sumSeed)
   if (parts[end] !== `ready ${listed.length} ${sum.toString(16)}`) return { ...found, state: 'begun', lines: [] }
-  const state = parts[end + 1] === 'done' && parts.length > end + 2 ? 'done' : 'ready'
-  return { ...found, state, lines: listed.map(parseLine) }
+  const last = parts.length > end + 2 ? parts[end + 1] : ''
+  const state = last === 'done' || last === 'undone' ? last : 'ready'
+  return { ...found, state, lines: listed.map(line => parseLine(line, pathOf)) }
 }
 
 /** How an extraction that was cut short was brought to an end. */
@@ -167,21 +177,26 @@ export interface StillHeld {
 /**
  * Ends the extraction of a journal: the target becomes what it was, or stays complete. Removes the journal, unless there
  * is still something to be done: to record that it is `complete`, or to put back a target that is `absent`. Without
- * `held`, target and staging directory are looked for, and the latter must be the one that the extraction made.
+ * `held`, target and staging directory are looked for, and the latter must be the one that the extraction made. `settle`
+ * is called while the journal is still there, for what has to be done before nobody remembers this extraction.
  */
-export function recover(disk: Disk, file: JournalFile, held?: StillHeld): Recovery {
+export function recover(
+  disk: Disk, file: JournalFile, held?: StillHeld, settle: (recovery: Recovery) => void = () => {}
+): Recovery {
   const found = readJournal(file)
   let recovery: Recovery = 'untouched'
   if (found !== null) {
-    if (held === undefined) recovery = recoverLater(disk, found)
-    else if (held.staging === null) recovery = recoverFound(disk, held.root, found)
-    else recovery = recoverIn(disk, held, found)
+    const onUndone = (): void => sayUndone(file)
+    if (held === undefined) recovery = recoverLater(disk, found, onUndone)
+    else if (held.staging === null) recovery = recoverFound(disk, held.root, found, onUndone)
+    else recovery = recoverIn(disk, held, found, onUndone)
   }
+  settle(recovery)
   if (recovery !== 'complete' && recovery !== 'absent') file.remove()
   return recovery
 }
 
-function recoverLater(disk: Disk, found: Found): Recovery {
+function recoverLater(disk: Disk, found: Found, onUndone: () => void): Recovery {
   if (disk.lstatSync(found.target, { throwIfNoEntry: false }) === undefined) {
     return found.state === 'done' ? 'complete' : 'absent'
   }
@@ -193,16 +208,16 @@ function recoverLater(disk: Disk, found: Found): Recovery {
     throw error
   }
   try {
-    return recoverFound(disk, root, found)
+    return recoverFound(disk, root, found, onUndone)
   } finally {
     root.close()
   }
 }
 
-function recoverFound(disk: Disk, root: HeldDirectory, found: Found): Recovery {
+function recoverFound(disk: Disk, root: HeldDirectory, found: Found, onUndone: () => void): Recovery {
   const staging = findStaging(disk, root, found)
   try {
-    return recoverIn(disk, { root, staging }, found)
+    return recoverIn(disk, { root, staging }, found, onUndone)
   } finally {
     staging?.close()
   }
@@ -211,17 +226,35 @@ function recoverFound(disk: Disk, root: HeldDirectory, found: Found): Recovery {
 function recoverIn(
   disk: Disk,
   { root, staging }: { root: HeldDirectory; staging: Staging | FoundStaging | null },
-  { deployId, state, lines }: Found
+  { deployId, state, lines }: Found,
+  onUndone: () => void
 ): Recovery {
   if (state === 'ready') {
     if (staging === null) return 'lost'
     // Staging is removed only after everything has been put back.
     if (!('isEmpty' in staging) || !staging.isEmpty) undo(disk, root, staging.path, lines)
+    removeContents(disk, staging, staging.mark)
+    // It was changed last, so all that was put back is on the disk with it (durable.ts).
+    syncDirectory(disk, staging.path)
+    onUndone()
+  }
+  if (staging !== null) {
+    removeStaging(disk, root, deployId, staging)
     syncDirectory(disk, root.path)
   }
-  if (staging !== null) removeStaging(disk, root, deployId, staging)
-  return state === 'ready' ? 'put back' : state === 'done' ? 'complete' : 'untouched'
+  return recoveries[state]
 }
+
+/** Without this line (the disk is full) only a kill within the next moment would make a difference: it would say `lost`. */
+function sayUndone(file: JournalFile): void {
+  try {
+    file.append(['undone\n'])
+  } catch {
+    // The target is what it was.
+  }
+}
+
+const recoveries = { begun: 'untouched', ready: 'put back', undone: 'put back', done: 'complete' } as const
 
 function undo(disk: Disk, root: HeldDirectory, staging: string, lines: readonly JournalLine[]): void {
   const folders = holdFolders(disk, root)

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { eventsOf, formOf } from '../support/client.js'
@@ -75,6 +76,18 @@ t.test('deployments', async t => {
     t.equal((await as(shop.token).get(`/api/deployments/${first}/files`)).status, 200)
     t.equal((await as(blog.token).get(`/api/deployments/${first}/files`)).status, 403)
     t.equal((await as(blog.token).get(`/api/deployments/${first}/changes?against=${second}`)).status, 403)
+  })
+
+  t.test('a list of files that a power cut tore is refused', async t => {
+    const path = join(stage.home.deployments, `${first}.manifest`)
+    const whole = await readFile(path)
+    for (const torn of [whole.subarray(0, 0), whole.subarray(0, whole.length - 9), Buffer.alloc(whole.length)]) {
+      await writeFile(path, torn)
+      for (const at of [`${first}/files`, `${first}/changes?against=${second}`, `${second}/changes?against=${first}`]) {
+        t.match(await client.get(`/api/deployments/${at}`), { status: 409, body: { code: 'torn_manifest' } }, `${torn.length}: ${at}`)
+      }
+    }
+    await writeFile(path, whole)
   })
 
   t.test('the manual correction of a finished one', async t => {

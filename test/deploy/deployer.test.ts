@@ -1,7 +1,8 @@
 import t from 'tap'
-import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, readdir, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createFiles } from '../../lib/deploy/files.js'
 import { linesOf, type StoredLine } from '../../lib/deploy/stored-output.js'
 import { listDeployments } from '../../lib/store/tables/deployments.js'
 import { admin, deployStage, never } from '../support/deploy-stage.js'
@@ -105,6 +106,10 @@ t.test('the list of files: of a deployment that put some in place', async t => {
   await stage.change(project, { preDeployScript: 'exit 1' })
   const failed = await stage.deploy(project, { 'b.txt': '3' })
   await t.rejects(stage.deployer.manifest(failed.id), { code: 'no_manifest' })
+  // As a power cut may leave one that was not synced.
+  await truncate(createFiles(stage.home).manifest(row.id))
+  await t.rejects(stage.deployer.manifest(row.id), { code: 'torn_manifest' })
+  await t.rejects(stage.deployer.changes(row.id, row.id), { code: 'torn_manifest' })
 })
 
 t.test('stopping: the running one finishes, the queued ones fail, new ones are refused', async t => {

@@ -1,7 +1,8 @@
 import t from 'tap'
+import type { Test } from 'tap'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -10,6 +11,7 @@ import { createExecutors } from '../../lib/deploy/executors.js'
 import { disk as realDisk, type Disk } from '../../lib/target/disk.js'
 import { extractionStage, refusalOf, type ExtractionStage } from '../support/extraction.js'
 import { makeZip } from '../support/make-zip.js'
+import { createRandom } from '../support/random.js'
 import { snapshot } from '../support/tree.js'
 import { bare } from '../support/bare.js'
 
@@ -26,9 +28,9 @@ const zip = makeZip([
 ])
 
 function furnish(stage: ExtractionStage): void {
-  rmSync(stage.target, { recursive: true, force: true })
-  rmSync(stage.deployments, { recursive: true, force: true })
-  mkdirSync(stage.deployments)
+  for (const each of [stage.target, stage.deployments]) {
+    for (const name of readdirSync(each)) rmSync(join(each, name), { recursive: true, force: true })
+  }
   mkdirSync(join(stage.target, 'app'), { recursive: true })
   writeFileSync(join(stage.target, 'index.html'), 'old page', { mode: 0o640 })
   writeFileSync(join(stage.target, 'app/a.js'), 'old a')
@@ -47,7 +49,9 @@ function stateOf({ target }: ExtractionStage): string[] {
   return [...snapshot(target), ...dated.map(path => `${path} at ${Math.round(statSync(join(target, path)).mtimeMs)}`)]
 }
 
-/** A disk whose n-th call fails, or does `instead`. */
+const ext4 = 0xef53
+
+/** A disk, of ext4, whose n-th call fails. */
 function failingDisk(n: number, code: string): { disk: Disk; calls(): number } {
   let calls = 0
   const wrap = <K extends keyof Disk>(name: K): Disk[K] => ((...args: unknown[]) => {
@@ -55,40 +59,93 @@ function failingDisk(n: number, code: string): { disk: Disk; calls(): number } {
     return (realDisk[name] as (...args: unknown[]) => unknown)(...args)
   }) as unknown as Disk[K]
   const disk = Object.fromEntries(Object.keys(diskCalls).map(name => [name, wrap(name as keyof Disk)])) as unknown as Disk
-  return { disk, calls: () => calls }
+  return { disk: { ...disk, statfsSync: ((path: string) => ({ ...disk.statfsSync(path), type: ext4 })) as Disk['statfsSync'] }, calls: () => calls }
 }
 
 const diskCalls: Record<keyof Disk, true> = {
   openSync: true, closeSync: true, readSync: true, writeSync: true, fstatSync: true, lstatSync: true, fchmodSync: true,
   chmodSync: true, futimesSync: true, utimesSync: true, lutimesSync: true, mkdirSync: true, readdirSync: true,
   readlinkSync: true, realpathSync: true, symlinkSync: true, linkSync: true, renameSync: true, unlinkSync: true, unlink: true,
-  rmdirSync: true, fsyncSync: true, ftruncateSync: true, fdatasyncSync: true
+  rmdirSync: true, fsyncSync: true, ftruncateSync: true, fdatasyncSync: true, statfsSync: true, fsync: true, fdatasync: true
 }
 
-t.test('whichever call fails, the target is as it was or complete', async t => {
-  const stage = extractionStage(t.testdir())
-  stage.put(zip)
-  furnish(stage)
-  const before = stateOf(stage)
-  await stage.run()
-  const after = stateOf(stage)
-  let failures = 0
-  for (let n = 1; ; n++) {
+/** A target whose path, way or owner is odd; each gives the directory that the archive goes to. */
+const fixtures: Array<[what: string, make: (directory: string) => string]> = [
+  ['an ordinary target', directory => make(join(directory, 'target'))],
+  ['a newline in its path', directory => make(join(directory, 'a\nready 0 0\ndone\n'))],
+  ['spaces in its path, and reached through a link', directory => {
+    make(join(directory, ' real place '))
+    symlinkSync(' real place ', join(directory, 'link'))
+    return join(directory, 'link')
+  }],
+  ['a newline where a link leads', directory => {
+    make(join(directory, 'a\nstaging b'))
+    symlinkSync('a\nstaging b', join(directory, 'link'))
+    return join(directory, 'link')
+  }],
+  ['another owner', directory => {
+    const path = make(join(directory, 'target'))
+    if (process.geteuid?.() === 0) chownSync(path, nobody, nobody)
+    return path
+  }]
+]
+const nobody = 65534
+
+function make(path: string): string {
+  mkdirSync(path)
+  return path
+}
+
+/** In memory, where the syncs of so many deployments cost nothing; the disk says that it is none of those. */
+function inMemory(t: Test): string {
+  const directory = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'svc-faults-'))
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }))
+  return directory
+}
+
+const faults = ['EIO', 'ENOSPC', 'EDQUOT', 'EACCES'] as const
+
+for (const [index, [what, makeTarget]] of fixtures.entries()) {
+  t.test(`whichever call fails, the target is as it was or complete, and the next deployment works: ${what}`, async t => {
+    const directory = inMemory(t)
+    const stage = extractionStage(directory, 'dep_test', makeTarget(directory))
+    stage.put(zip)
     furnish(stage)
-    const { disk, calls } = failingDisk(n, 'EIO')
-    const outcome = await stage.run({ disk }).then(() => 'done', error => String(error))
-    if (calls() < n) break
-    // A failure that struck while putting back is cured by the next start.
-    await recoverTargets(threads, { home: stage, onProblem: (_id, error) => { throw error } })
-    const now = stateOf(stage)
-    const expected = outcome === 'done' || JSON.stringify(now) === JSON.stringify(after) ? after : before
-    if (outcome !== 'done') failures++
-    if (JSON.stringify(now) !== JSON.stringify(expected)) t.strictSame(now, expected, `call ${n} fails: ${outcome}`)
-    const left = readdirSync(stage.deployments).filter(name => !name.endsWith('.manifest'))
-    if (left.length > 0) t.strictSame(left, [], `call ${n}: nothing is left behind`)
-  }
-  t.ok(failures > 100, `${failures} calls failed, one at a time`)
-})
+    const before = stateOf(stage)
+    await stage.run()
+    const after = stateOf(stage)
+    const random = createRandom(index + 1)
+    let failures = 0
+    // An ordinary target by every call, the others by some of them.
+    for (let n = 1; ; n += index === 0 ? 1 : 1 + random.below(9)) {
+      furnish(stage)
+      const code = random.oneOf(faults)
+      const { disk, calls } = failingDisk(n, code)
+      const outcome = await stage.run({ disk }).then(() => 'done', error => String(error))
+      if (calls() < n) break
+      // A failure that struck while putting back is cured by the next start.
+      await recoverTargets(threads, { home: stage, onProblem: (_id, error) => { throw error } })
+      const now = stateOf(stage)
+      const expected = outcome === 'done' || JSON.stringify(now) === JSON.stringify(after) ? after : before
+      if (outcome !== 'done') failures++
+      if (JSON.stringify(now) !== JSON.stringify(expected)) t.strictSame(now, expected, `call ${n} fails (${code}): ${outcome}`)
+      if (left(stage).length > 0) t.strictSame(left(stage), [], `call ${n}: nothing is left behind`)
+      if (random.below(3) > 0) continue
+      await stage.run()
+      const { changedCount } = await stage.run()
+      if (changedCount !== 0) t.fail(`call ${n}: a deployment of the same changes ${changedCount}`)
+      if (JSON.stringify(stateOf(stage)) !== JSON.stringify(after)) t.strictSame(stateOf(stage), after, `call ${n}: the next deployments`)
+      if (left(stage).length > 0) t.strictSame(left(stage), [], `call ${n}: nothing is left behind by the next deployments`)
+    }
+    t.ok(failures > 15, `${failures} calls failed, one at a time`)
+  })
+}
+
+/** What a deployment leaves beside what it puts in place. */
+function left({ deployments, target }: ExtractionStage): string[] {
+  const files = readdirSync(deployments).filter(name => !name.endsWith('.manifest'))
+  return [...files, ...readdirSync(target).filter(name => name.startsWith('.svc'))]
+}
 
 const killer = fileURLToPath(new URL('../support/killed-extraction.js', import.meta.url))
 

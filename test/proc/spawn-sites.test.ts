@@ -21,6 +21,7 @@ const sites: Record<string, string> = {
   'cli/runtime.ts': 'spawn: svc itself by another runtime; it is configured by its environment. Its words are tried below',
   'cli/supervision.ts': 'runProcess: pm2, which starts svc, tried below',
   'deploy/script-run.ts': 'runProcess: scripts of deployments, tried below',
+  'deploy/sync-program.ts': 'runProcess: sync with PATH alone',
   'proc/helper.ts': 'spawn: a module of svc with the rights of another user, without an environment; tried in test/proc/helper.test.ts',
   'proc/identity.ts': 'execFile: getent and setpriv with PATH alone',
   'proc/run.ts': 'spawn: what the others ask for; taskkill (Windows) without an environment',
@@ -39,6 +40,7 @@ t.test('every place that starts a program is written down', async t => {
   })
   t.strictSame(found.sort(), Object.keys(sites).sort())
   t.match(readFileSync(join(top, 'proc/run.ts'), 'utf8'), /spawn\('taskkill', words, \{ env: \{\}/)
+  t.match(readFileSync(join(top, 'deploy/sync-program.ts'), 'utf8'), /env: \{ PATH: systemPath \}/)
   t.match(readFileSync(join(top, 'proc/helper.ts'), 'utf8'), /^ {4}env: \{\},$/m)
   t.match(readFileSync(join(top, 'system/memory.ts'), 'utf8'), /env: \{ LC_ALL: 'C' \}/)
 })

@@ -32,6 +32,7 @@ export interface DeployStage extends DeployNeeds {
     max_extracted_size: number
     max_output_size: number
     allow_client_scripts: boolean
+    durable_targets: boolean
   }
   addProject(patch?: Partial<Project>): Promise<Project>
   change(project: Project, patch: Partial<Project>): Promise<void>
@@ -62,7 +63,7 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
   const audits: AuditEvent[] = []
   const faults: unknown[] = []
   const kept: DeployStage['kept'] = []
-  const values = { keep_archives: 10, script_timeout: 30, max_extracted_size: 64, max_output_size: 1024, allow_client_scripts: true }
+  const values = { keep_archives: 10, script_timeout: 30, max_extracted_size: 64, max_output_size: 1024, allow_client_scripts: true, durable_targets: true }
   const needs: DeployNeeds = {
     store,
     home,

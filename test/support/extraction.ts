@@ -6,6 +6,7 @@ import { filesAt, type ExtractionPaths } from '../../lib/deploy/extraction-files
 import { runExtraction, type Extracted } from '../../lib/deploy/extraction.js'
 import { createExecutors, type Executors } from '../../lib/deploy/executors.js'
 import { disk as realDisk, type Disk } from '../../lib/target/disk.js'
+import type { SyncFileSystem } from '../../lib/target/durable.js'
 import { snapshot } from './tree.js'
 
 export interface ExtractionStage {
@@ -14,7 +15,9 @@ export interface ExtractionStage {
   archivePath: string
   put(zip: Buffer): void
   /** In this thread, on any disk. */
-  run(options?: { disk?: Disk; maxEntries?: number; maxExtractedBytes?: number }): Promise<ExtractedPaths>
+  run(options?: {
+    disk?: Disk; maxEntries?: number; maxExtractedBytes?: number; isDurable?: boolean; syncFileSystem?: SyncFileSystem; check?: () => void
+  }): Promise<ExtractedPaths>
   /** In a thread, as the product does; this file's tests share the threads unless they bring their own. */
   runThreads(options?: { threads?: Executors; signal?: AbortSignal | undefined; maxExtractedBytes?: number }): Promise<ExtractedPaths>
   /** Target and journals, which must be what they were before. */
@@ -31,8 +34,7 @@ function withPaths(extracted: Extracted): ExtractedPaths {
 const sharedThreads = createExecutors()
 
 /** A place to extract to, below a directory that the test owns. */
-export function extractionStage(directory: string, deployId = 'dep_test'): ExtractionStage {
-  const target = join(directory, 'target')
+export function extractionStage(directory: string, deployId = 'dep_test', target = join(directory, 'target')): ExtractionStage {
   const deployments = join(directory, 'deployments')
   const archivePath = join(directory, 'archive.zip')
   mkdirSync(target, { recursive: true })
@@ -44,10 +46,10 @@ export function extractionStage(directory: string, deployId = 'dep_test'): Extra
   return {
     target, deployments, archivePath,
     put: zip => writeFileSync(archivePath, zip),
-    run: ({ disk = realDisk, maxEntries = 200_000, maxExtractedBytes = 1e9 } = {}) =>
+    run: ({ disk = realDisk, maxEntries = 200_000, maxExtractedBytes = 1e9, isDurable = true, syncFileSystem, check = () => {} } = {}) =>
       runExtraction(
-        { target, deployId, umask: process.umask(), masksModes: false, limits: { maxEntries, maxExtractedBytes } },
-        filesAt(disk, pathsOf(directory, deployId)), disk, () => {}
+        { target, deployId, umask: process.umask(), masksModes: false, limits: { maxEntries, maxExtractedBytes }, isDurable },
+        filesAt(disk, pathsOf(directory, deployId)), disk, check, syncFileSystem
       ).then(recorded),
     runThreads: ({ threads = sharedThreads, signal = new AbortController().signal, maxExtractedBytes = 1e9 } = {}) =>
       extractArchive(threads, {

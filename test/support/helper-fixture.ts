@@ -1,7 +1,10 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync, readdirSync, writeFileSync } from 'node:fs'
 import { Refusal } from '../../lib/base/refusal.js'
+import { runSync } from '../../lib/deploy/sync-program.js'
 import { serveHelper } from '../../lib/proc/helper-process.js'
 import { firstDescriptor } from '../../lib/proc/helper.js'
+import { disk } from '../../lib/target/disk.js'
+import { holdTarget } from '../../lib/target/reach.js'
 
 /** A helper process that does what its job says, for the tests of helper processes. */
 export type Job =
@@ -11,6 +14,7 @@ export type Job =
   | { do: 'write'; path: string }
   | { do: 'signal'; pid: number }
   | { do: 'open'; path: string }
+  | { do: 'sync'; directory: string }
   | { do: 'become root' }
   | { do: 'refuse' }
   | { do: 'hang' }
@@ -34,6 +38,7 @@ serveHelper(async (job: Job): Promise<unknown> => {
       const fd = openSync(job.path, 'r')
       return { fd, ino: fstatSync(fd).ino }
     }
+    case 'sync': return runSync(holdTarget(disk, job.directory), new AbortController().signal)
     case 'become root': return process.setuid?.(0)
     case 'refuse': throw new Refusal('conflict', 'no_way', 'This cannot be done', { field: 'job' })
     case 'hang': for (;;) closeSync(openSync('/dev/null', 'r'))

@@ -26,7 +26,7 @@ if (n === 'threads') {
   process.stdout.write('begin\n')
   await extractArchive(createExecutors(), { archivePath, target, deployId: 'dep_killed', home: { deployments }, limits, signal })
 } else {
-  const job = { target, deployId: 'dep_killed', umask: process.umask(), masksModes: false, limits }
+  const job = { target, deployId: 'dep_killed', umask: process.umask(), masksModes: false, limits, isDurable: true }
   const [journalPath, manifestPath] = [join(deployments, 'dep_killed.undo'), join(deployments, 'dep_killed.manifest')]
   await runExtraction(job, filesAt(disk, { archivePath, journalPath, manifestPath }), disk, () => {})
 }

@@ -2,7 +2,7 @@ import t from 'tap'
 import { closeSync, existsSync, openSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { disk } from '../../lib/target/disk.js'
-import { deployIdOf, formatHelper, helperOf, journalAt, openedJournal } from '../../lib/target/journal-file.js'
+import { decodePath, deployIdOf, encodePath, formatHelper, helperOf, journalAt, openedJournal } from '../../lib/target/journal-file.js'
 import { beginJournal, describeJournal, recover } from '../../lib/target/undo.js'
 
 t.test('by its name or as an open file, a journal says the same', async t => {
@@ -43,4 +43,10 @@ t.test('the line of a helper process', async t => {
   for (const text of ['', 'svc-undo 2\n', 'svc-undo 2\ntarget /helper a 1 2\n', 'svc-undo 2\nhelper a 1', 'svc-undo 2\nhelper a x 2\n']) {
     t.equal(helperOf(text), null, JSON.stringify(text))
   }
+})
+
+t.test('paths in a journal are of one line, and read back the same', async t => {
+  const paths = ['a', 'a b', '100%', '%0A', 'a\nready 0 0\ndone\n', '\r\t\u0000\u001f\u007f', 'ü/\u2028/日本', '']
+  t.strictSame(paths.map(encodePath).map(decodePath), paths)
+  t.notMatch(paths.map(encodePath).join(''), /[\n\r\u0000]/)
 })

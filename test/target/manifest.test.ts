@@ -1,6 +1,6 @@
 import t from 'tap'
 import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { ManifestFile } from '../../lib/model/manifest.js'
 import { disk } from '../../lib/target/disk.js'
 import { compareManifests, readManifest, manifestAt, writeManifest } from '../../lib/target/manifest.js'
@@ -47,4 +47,38 @@ t.test('two manifests compared', async t => {
   const then = write('then', { a: '1', b: '2', c: '3' })
   const now = write('now', { a: '1', b: '9', d: '4' })
   t.strictSame(await compareManifests(readManifest(then), readManifest(now)), { added: ['d'], changed: ['b'], removed: ['c'] })
+})
+
+t.test('a manifest that is torn anywhere is refused with a code of its own', async t => {
+  const path = join(t.testdir(), 'x.manifest')
+  const line = (path: string): string => `${JSON.stringify({ path, size: 1, mode: 0o100644, sha256: 'ab', before: null })}\n`
+  const whole = line('a') + line('b')
+  const read = async (): Promise<number> => {
+    let count = 0
+    for await (const _ of readManifest(path, 2)) count++
+    return count
+  }
+  for (let length = 0; length < whole.length - 1; length++) {
+    writeFileSync(path, whole.slice(0, length))
+    await t.rejects(read(), { kind: 'conflict', code: 'torn_manifest' }, `${length} bytes`)
+  }
+  for (const text of ['\0'.repeat(whole.length), line('a') + '\0'.repeat(line('b').length), 'null\nnull\n', '{}\n[]\n', '"a"\n1\n']) {
+    writeFileSync(path, text)
+    await t.rejects(read(), { kind: 'conflict', code: 'torn_manifest' }, JSON.stringify(text))
+  }
+  writeFileSync(path, whole)
+  t.equal(await read(), 2)
+})
+
+t.test('a manifest, and its name, are on the disk when it is written', async t => {
+  const path = join(t.testdir(), 'x.manifest')
+  const calls: string[] = []
+  const recording = new Proxy(disk, {
+    get: (real, name: keyof typeof disk) => (...args: unknown[]) => {
+      calls.push(name === 'openSync' ? `open ${String(args[0])}` : name)
+      return (real[name] as (...args: unknown[]) => unknown)(...args)
+    }
+  })
+  writeManifest(recording, manifestAt(recording, path), [item('a')], createRecords(1))
+  t.strictSame(calls, [`open ${path}.tmp`, 'writeSync', 'fdatasyncSync', 'closeSync', 'renameSync', `open ${dirname(path)}`, 'fsyncSync', 'closeSync'])
 })

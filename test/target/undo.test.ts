@@ -11,8 +11,8 @@ import { snapshot } from '../support/tree.js'
 const recover = (path: string) => recoverFile(disk, journalAt(disk, path))
 
 /** A target in the middle of a commit: `app/old` replaced, `new` moved, `fresh` moved, `late` not yet. */
-function interrupted(directory: string): { target: string; journal: string } {
-  const target = join(directory, 'target')
+function interrupted(directory: string, name = 'target'): { target: string; journal: string } {
+  const target = join(directory, name)
   const staging = join(target, '.svc-staging-dep_x')
   mkdirSync(staging, { mode: 0o700, recursive: true })
   mkdirSync(join(staging, 'files/app'), { recursive: true })
@@ -76,6 +76,10 @@ t.test('a journal that is done, torn at every byte, or without its staging direc
     if (outcome !== 'untouched') t.equal(outcome, 'untouched', `${length} bytes`)
     if (!snapshot(target).includes('new 644 new')) t.fail(`${length} bytes: something was undone`)
   }
+  const zeroed = interrupted(t.testdir())
+  writeFileSync(zeroed.journal, readFileSync(zeroed.journal, 'utf8').replace('\nD ', `\n${'\0'.repeat(41)}D `))
+  t.equal(recover(zeroed.journal), 'untouched', 'the line of the staging directory was not on the disk, so the list was not used')
+
   const lost = interrupted(t.testdir())
   disk.renameSync(join(lost.target, '.svc-staging-dep_x'), join(lost.target, 'elsewhere'))
   t.equal(recover(lost.journal), 'lost', 'nothing is guessed')
@@ -129,4 +133,25 @@ t.test('links in the place of directories are not followed when a target is put 
   const before = snapshot(join(directory, 'outside'))
   t.equal(recover(journal), 'put back')
   t.strictSame(snapshot(join(directory, 'outside')), before)
+})
+
+t.test('a target whose path forges lines of a journal is put back, too', async t => {
+  for (const name of ['a\nstaging x', 'a\nready 0 0\ndone\n', 'a\r\n b', '100%0A', ' a ']) {
+    const { target, journal } = interrupted(t.testdir(), name)
+    t.strictSame(describeJournal(journal), { target, helper: null })
+    t.equal(recover(journal), 'put back', JSON.stringify(name))
+    t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
+  }
+})
+
+t.test('a journal of an earlier version has its paths as they are', async t => {
+  for (const version of [1, 2]) {
+    const { target, journal } = interrupted(t.testdir(), '100%25 and %0A')
+    const [, , ...lines] = readFileSync(journal, 'utf8').split('\n').slice(0, -2)
+    const sum = [...`${lines.join('\n')}\n`].reduce((sum, letter) => (Math.imul(sum, 31) + letter.charCodeAt(0)) >>> 0, 0)
+    writeFileSync(journal, `svc-undo ${version}\ntarget ${target}\n${lines.join('\n')}\nready ${lines.length} ${sum.toString(16)}\n`)
+    t.strictSame(describeJournal(journal), { target, helper: null })
+    t.equal(recover(journal), 'put back', `version ${version}`)
+    t.strictSame(snapshot(target), ['app/ 755', 'app/old 644 old contents', 'late 644 not touched yet'])
+  }
 })

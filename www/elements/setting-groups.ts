@@ -24,6 +24,7 @@ export const settingGroups: readonly SettingGroup[] = [
       { key: 'default_deploy_path', words: 'Directory proposed for new projects' },
       { key: 'global_deploy_token', words: 'Global deploy token' },
       { key: 'allow_client_scripts', words: 'Pushes may bring scripts' },
+      { key: 'durable_targets', words: 'Safe from a power cut' },
       { key: 'script_timeout', words: 'Time for a script' },
       { key: 'max_upload_size', words: 'Largest archive' },
       { key: 'max_extracted_size', words: 'Largest archive, unpacked' },

@@ -12,6 +12,7 @@ export const words: Words = {
   'Directory proposed for new projects': '新项目的建议目录',
   'Global deploy token': '全局部署令牌',
   'Pushes may bring scripts': '允许推送携带脚本',
+  'Safe from a power cut': '断电后文件不丢失',
   'Time for a script': '脚本时限',
   'Largest archive': '压缩包大小上限',
   'Largest archive, unpacked': '解压后大小上限',
@@ -35,6 +36,7 @@ export const words: Words = {
   'Maximum output that is kept of a deployment.': '每次部署最多保留的输出。',
   'How long a script may run.': '脚本最长可运行多久。',
   'Whether an upload may bring scripts of its own.': '上传是否可以自带脚本。',
+  'Whether files of a deployment are on the disk before it succeeds.': '部署成功之前是否先将文件写入磁盘。',
   'Whose X-Forwarded-For is believed: addresses, CIDR.': '信任谁的 X-Forwarded-For：地址或 CIDR。',
   'Names in the address of the panel, next to that of SVC_PUBLIC_URL; empty and without it: all.':
     '面板地址中可用的主机名，SVC_PUBLIC_URL 中的除外；两者都留空则不限制。',
