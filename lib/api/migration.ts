@@ -73,7 +73,8 @@ export function migrationHandlers({ transfer, deployer, quota, clock }: Migratio
       } finally {
         // Outputs and archives came with it.
         quota.recountLater()
-        await received.discard()
+        // The import is done: what stays, a start removes.
+        await received.discard().catch(() => {})
       }
     },
 

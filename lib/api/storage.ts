@@ -11,13 +11,15 @@ export function storageHandlers({ storage }: { storage: Storage }) {
     usage: async () => json(await storage.usage()),
 
     clean: async request => {
-      const { dryRun = false, projectId, keep } = readFields((await request.json()) ?? {}, {
+      const { dryRun = false, unrecorded = false, projectId, keep } = readFields((await request.json()) ?? {}, {
         dryRun: optional(flag),
+        unrecorded: optional(flag),
         projectId: optional(line({ min: 1, max: 100 })),
         keep: optional(integer(1, maxKeep))
       })
-      const { archives, temporaryFiles, freedBytes } = await storage.clean({ dryRun, projectId, keep, actor: request.actor })
-      return json({ success: true, dryRun, removed: { archives, temporaryFiles }, freedBytes })
+      const cleaned = await storage.clean({ dryRun, unrecorded, projectId, keep, actor: request.actor })
+      const { archives, temporaryFiles, unrecordedFiles, unrecordedLeft, freedBytes } = cleaned
+      return json({ success: true, dryRun, removed: { archives, temporaryFiles, unrecordedFiles }, unrecordedLeft, freedBytes })
     }
   } satisfies Record<string, Handler>
 }

@@ -72,7 +72,13 @@ export async function openAdminToken(options: {
   const watched = watchToken(home.configFile)
 
   async function keep(adminToken: string): Promise<void> {
-    await writeConfig(home, config => void (config.adminToken = adminToken))
+    try {
+      await writeConfig(home, config => void (config.adminToken = adminToken))
+    } catch (error) {
+      // Once the file has the token, it is in force, whatever fails afterwards.
+      watched.lookAgain()
+      if (watched.read() !== adminToken) throw error
+    }
     watched.lookAgain()
   }
 

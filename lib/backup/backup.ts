@@ -59,7 +59,8 @@ export function createBackups(needs: BackupNeeds): Backups {
         await (out instanceof Writable ? writeZip(sources, out, zipping) : writeZipFile(sources, out, zipping))
         return manifest
       } finally {
-        await snapshot.discard()
+        // What stays, a start removes.
+        await snapshot.discard().catch(() => {})
       }
     }
   }

@@ -9,7 +9,7 @@
  * volume, /var/lib). Whoever takes possession of the directory calls `finishRestore` first, so that no server ever sees
  * what lies between: before the moment the old is there, after it the new.
  */
-import { lstat, mkdir, open, readdir, readlink, realpath, rename, rm, rmdir } from 'node:fs/promises'
+import { lstat, mkdir, open, readdir, readlink, realpath, rename, rm, rmdir, symlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 
 export const buildingPrefix = '.restore-'
@@ -40,11 +40,16 @@ async function holdsFile(path: string): Promise<boolean> {
   return false
 }
 
-/** Makes the directory for what is there now: beside the data directory, where a rename leads there, else within it. */
+/**
+ * Makes the directory for what is there now: beside the data directory, where a rename leads there, else within it. The
+ * link in `building` names it before it is made, so that a kill leaves none that nobody knows of.
+ */
 export async function makeAside(directory: string, building: string, at: string): Promise<string> {
   const beside = join(dirname(directory), `${basename(directory)}.before-${at}`)
   const probe = join(building, 'probe')
+  const link = placesWithin(building).aside
   try {
+    await symlink(beside, link, 'junction')
     await mkdir(beside, { mode: 0o700 })
     try {
       await mkdir(probe)
@@ -58,6 +63,8 @@ export async function makeAside(directory: string, building: string, at: string)
     }
   } catch {
     const within = join(directory, keptPrefix + at)
+    await rm(link, { force: true })
+    await symlink(within, link, 'junction')
     await mkdir(within, { mode: 0o700 })
     return within
   }
@@ -77,7 +84,7 @@ export async function commitRestore(directory: string, building: string): Promis
 export async function finishRestore(directory: string): Promise<boolean> {
   const home = await realpath(directory)
   const names = await namesIn(home)
-  for (const name of names.filter(isUnfinished)) await rm(join(home, name), { recursive: true, force: true })
+  for (const name of names.filter(isUnfinished)) await removeUnfinished(join(home, name))
   if (names.includes(readyName)) await moveAside(home, names)
   else if (!names.includes(arrivingName)) return false
   await moveUp(home)
@@ -86,6 +93,16 @@ export async function finishRestore(directory: string): Promise<boolean> {
 
 function isUnfinished(name: string): boolean {
   return name.startsWith(buildingPrefix) && name !== arrivingName
+}
+
+/** Removes a restore before its moment, with the directory that it has made for the old files: nothing is in it yet. */
+export async function removeUnfinished(building: string): Promise<void> {
+  const aside = await readlink(placesWithin(building).aside).catch(() => null)
+  if (aside !== null) {
+    await rmdir(join(aside, 'probe')).catch(() => {})
+    await rmdir(aside).catch(() => {})
+  }
+  await rm(building, { recursive: true, force: true })
 }
 
 async function moveAside(home: string, names: readonly string[]): Promise<void> {

@@ -1,5 +1,5 @@
 // Also as a whole: a name that this Node does not have would keep the module from being loaded.
-import fs, { chown, lstat, mkdir, open, readdir, realpath, rm, rmdir, symlink, utimes } from 'node:fs/promises'
+import fs, { chown, lstat, mkdir, open, readdir, realpath, rmdir, utimes } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { formatBytes } from '../base/size.js'
 import { Refusal } from '../base/refusal.js'
@@ -8,7 +8,7 @@ import { ownDirectory } from '../store/owner.js'
 import { deploymentsName } from './contents.js'
 import type { BackupFile } from './format.js'
 import {
-  buildingPrefix, commitRestore, findContents, finishRestore, makeAside, placesWithin, syncDirectory
+  buildingPrefix, commitRestore, findContents, finishRestore, makeAside, placesWithin, removeUnfinished, syncDirectory
 } from './place.js'
 import { writerInto } from './read-backup.js'
 import type { Backup } from './read-backup.js'
@@ -37,7 +37,11 @@ export async function restoreBackup(backup: Backup, request: RestoreRequest): Pr
     await refuseLooseHome(directory)
     const owner = await ownDirectory(directory)
     try {
-      return await restoreInto(directory, backup, request)
+      const restored = await restoreInto(directory, backup, request)
+      await finishRestore(directory).catch((error: unknown) => {
+        throw notFinished(directory, error)
+      })
+      return restored
     } finally {
       await owner.release()
     }
@@ -66,14 +70,12 @@ async function restoreInto(directory: string, backup: Backup, request: RestoreRe
     const isOccupied = (await findContents(directory)).length > 0
     const at = new Date(request.clock.now()).toISOString().slice(0, 19).replaceAll(':', '-')
     const aside = isOccupied ? await makeAside(directory, building, at) : null
-    if (aside !== null) await symlink(aside, placesWithin(building).aside, 'junction')
     await giveTo(directory, aside === null ? [building] : [building, aside])
     request.signal?.throwIfAborted()
     await commitRestore(directory, building)
-    await finishRestore(directory)
     return { aside }
   } catch (error) {
-    await rm(building, { recursive: true, force: true })
+    await removeUnfinished(building)
     throw explain(error, directory)
   }
 }
@@ -120,6 +122,12 @@ async function refuseFull(directory: string, bytes: number): Promise<void> {
   const disk = await (async () => fs.statfs(directory))().catch(() => null) // Node 18.15; before, the writing says it
   if (disk === null || disk.bavail * disk.bsize >= bytes) return
   throw noSpace(directory, `${formatBytes(bytes)} are needed, and ${formatBytes(disk.bavail * disk.bsize)} are free`)
+}
+
+/** The moment has come: nothing is undone any more. */
+function notFinished(directory: string, cause: unknown): Refusal {
+  const sentence = `The backup was restored, but "${directory}" is not in order yet: ${(cause as Error).message}; the next start, or restore, finishes it`
+  return new Refusal('unavailable', 'restore_unfinished', sentence, { cause })
 }
 
 function noSpace(directory: string, how: string, cause?: unknown): Refusal {

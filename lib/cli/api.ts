@@ -167,6 +167,12 @@ function broken(): Refusal {
   return new Refusal('unavailable', 'stream_broken', 'The connection to the server broke')
 }
 
+/** Whether a request may have been carried out although no answer came: it may have reached the server. */
+export function mayHaveArrived(error: unknown): boolean {
+  if (!(error instanceof Refusal) || error.code !== 'unreachable') return isBroken(error)
+  return ['ECONNRESET', 'EPIPE', 'ETIMEDOUT'].includes(String((error.cause as NodeJS.ErrnoException | undefined)?.code))
+}
+
 /** Whether trying again may help: the network failed, or the server is about to be back. */
 export function isBroken(error: unknown): boolean {
   if (error instanceof Refusal)

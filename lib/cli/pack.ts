@@ -6,7 +6,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { WriteStream } from 'node:fs'
-import { lstat, mkdir, mkdtemp, realpath, rename, rm } from 'node:fs/promises'
+import { lstat, mkdir, mkdtemp, readdir, realpath, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, posix, resolve, sep } from 'node:path'
 import { Writable } from 'node:stream'
@@ -112,9 +112,25 @@ interface Place {
   abandon(): Promise<void>
 }
 
+/** Of the directory that an archive to be sent is packed in. */
+const packPrefix = 'svc-pack-'
+/** Longer than any upload takes; where one takes longer, its file is open. */
+const oldPackMs = 24 * 60 * 60_000
+
+/** Removes archives that killed commands of this user left in the directory for temporary files. */
+export async function removeOldPacks(temporary: string, nowMs: number): Promise<void> {
+  for (const name of await readdir(temporary)) {
+    if (!name.startsWith(packPrefix)) continue
+    const stats = await lstat(join(temporary, name)).catch(() => null)
+    const isOwn = stats?.isDirectory() === true && (process.getuid === undefined || stats.uid === process.getuid())
+    if (isOwn && nowMs - stats.mtimeMs > oldPackMs) await rm(join(temporary, name), { recursive: true, force: true })
+  }
+}
+
 async function choosePlace(archivePath: string | undefined): Promise<Place> {
   if (archivePath === undefined) {
-    const directory = await realpath(await mkdtemp(join(tmpdir(), 'svc-pack-')))
+    await removeOldPacks(tmpdir(), Date.now()).catch(() => {})
+    const directory = await realpath(await mkdtemp(join(tmpdir(), packPrefix)))
     const path = join(directory, 'archive.zip')
     const discard = (): Promise<void> => rm(directory, { recursive: true, force: true })
     return { path, waiting: path, except: [path], discard, abandon: discard }

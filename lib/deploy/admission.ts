@@ -15,6 +15,7 @@ import type { Intake } from './intake.js'
 import type { Live } from './live.js'
 import type { DeployNeeds } from './needs.js'
 import { openOutput } from './output.js'
+import type { Pending } from './pending.js'
 import type { Queue, QueueEntry } from './queue.js'
 import { noArchive, offeredBySource, refuseRollback } from './rollback.js'
 import type { Planned, Runner } from './run.js'
@@ -29,6 +30,7 @@ export interface AdmissionNeeds extends DeployNeeds {
   files: DeployFiles
   intake: Intake
   live: Live
+  pending: Pending
   queue: Queue<Waiting>
   ends: Pick<Ends, 'current'>
   runner: Runner
@@ -58,7 +60,7 @@ interface Draft {
 
 /** How a deployment comes to be: its archive is kept, then its record, and it takes its place in the queue. */
 export function createAdmission(needs: AdmissionNeeds): Admission {
-  const { store, clock, ids, files, intake, live, queue, runner, settings, quota } = needs
+  const { store, clock, ids, files, intake, live, pending, queue, runner, settings, quota } = needs
   const now = (): string => new Date(clock.now()).toISOString()
 
   async function deploy(received: Received, request: DeployRequest): Promise<Run> {
@@ -108,8 +110,22 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
     throw new Refusal('too_many', 'queue_full', sentence, { retryAfterSeconds: 60 })
   }
 
-  /** Archive, output and record under the new id; when one of them cannot be, none is. */
+  /** Archive, output and record under the new id: all or none. Once the record is durable, nothing fails any more. */
   async function admit(archivePath: string, id: string, draft: Draft): Promise<Run> {
+    const planned = await keep(archivePath, id, draft)
+    const run = enqueue(planned)
+    try {
+      // A rollback's archive is another name of one that has been counted.
+      if (draft.rollbackOf === null) quota.changed(draft.project.id, draft.archive.bytes ?? 0)
+      audit(planned.row, draft.actor)
+    } catch (error) {
+      needs.log(`Deployment ${id} was recorded, but not its audit entry`, error)
+    }
+    return run
+  }
+
+  async function keep(archivePath: string, id: string, draft: Draft): Promise<Planned> {
+    const note = await pending.note([id])
     try {
       await intake.keep(archivePath, id)
       draft = { ...draft, archive: { ...draft.archive, endedAt: now() } }
@@ -133,13 +149,11 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
         const run = live.begin({ deployId: id, projectId: row.projectId, output })
         return { row, live: run, offered, env, discardUpload }
       })
-      // A rollback's archive is another name of one that has been counted.
-      if (draft.rollbackOf === null) quota.changed(draft.project.id, draft.archive.bytes ?? 0)
-      audit(planned.row, draft.actor)
-      return enqueue(planned)
+      await note.settle()
+      return planned
     } catch (error) {
       live.forget(id)
-      await files.remove(id)
+      await note.removeFiles()
       throw error
     }
   }

@@ -14,17 +14,18 @@ import { createCorrection } from './correction.js'
 import { createEnds, type Ends } from './ends.js'
 import { createExecutors } from './executors.js'
 import { StopRequest } from './failure.js'
-import { createFiles } from './files.js'
+import { createFiles, type FoundFile } from './files.js'
 import { createIntake } from './intake.js'
 import { createLive, followOutput, type LiveRun } from './live.js'
 import type { DeployNeeds } from './needs.js'
+import { createPending, type Note } from './pending.js'
 import { createQueue } from './queue.js'
 import { recover } from './recovery.js'
 import { prunableArchives, pruneArchives } from './retention.js'
 import { createRestore, type RestoreRequest } from './restore.js'
 import { createRunner } from './run.js'
 import { refuseClientScripts } from './scripts.js'
-import { findStaleFiles } from './stale-files.js'
+import { findStaleFiles, findUnrecordedFiles } from './strays.js'
 import { readTail, readText, readWindow } from './stored-output.js'
 import type { OutputWindow, StoredBlock, WantedWindow } from './stored-output.js'
 
@@ -112,8 +113,13 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'> 
   outputWindow(deployId: string, wanted: WantedWindow): Promise<OutputWindow>
   /** Whether one is queued or running. Exact inside a transaction of the store too. */
   hasRunning(projectId: string): boolean
-  /** Removes archive, output and manifest of deployments whose records are gone. */
-  removeFilesOf(deployIds: string[]): Promise<void>
+  /**
+   * Removes records with `work`, which returns their ids, then their files; `deployIds` are the expected ones. Rejects
+   * only as `work` does; files that cannot be removed are logged, and tried again by the next start.
+   */
+  removeWith(deployIds: readonly string[], work: () => Promise<string[]>): Promise<void>
+  /** Notes that files and records of deployments are about to be made by somebody else (an import). */
+  note(deployIds: readonly string[]): Promise<Note>
   /** Extracts an archive over a project's target, in its turn, without a record (an import). */
   restore(request: RestoreRequest): Promise<unknown>
   /** What the deployment put in place. Refuses: unknown, `no_manifest` if it put nothing in place, `torn_manifest`. */
@@ -124,8 +130,10 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'> 
   prunable(projectId: string, keep?: number): string[]
   /** Removes those archives; gives their deployments. */
   prune(projectId: string, keep?: number): Promise<string[]>
-  /** Files in `tmp/` that nobody works with any more; absolute paths. */
-  staleFiles(): Promise<string[]>
+  /** Files in `tmp/` that nobody uses any more. */
+  staleFiles(): Promise<FoundFile[]>
+  /** Files in `deployments/` without a record: of a database that was lost, or of a power cut. */
+  unrecordedFiles(): Promise<FoundFile[]>
   /** At start, before anything else: what a stopped or killed server left behind is put right. */
   recover(): Promise<void>
   /**
@@ -147,14 +155,15 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const live = createLive()
   const queue = createQueue<Waiting>()
   const intake = createIntake({ ...needs, files })
+  const pending = createPending({ ...needs, files })
   const prune = (projectId: string, keep = settings.number('keep_archives')): Promise<string[]> =>
     pruneArchives({ store, files, quota }, projectId, keep)
   const executors = createExecutors()
   const ends = createEnds(needs)
   const runner = createRunner({ ...needs, files, executors, ends, live, prune })
-  const admission = createAdmission({ ...needs, files, intake, live, queue, ends, runner, refuseWhenStopping })
+  const admission = createAdmission({ ...needs, files, intake, live, pending, queue, ends, runner, refuseWhenStopping })
   const correction = createCorrection({ ...needs, files, live, queue, ends })
-  const restore = createRestore({ ...needs, files, executors, queue, ends, refuseWhenStopping })
+  const restore = createRestore({ ...needs, files, executors, pending, queue, ends, refuseWhenStopping })
   let isStopping = false
 
   function refuseWhenStopping(): void {
@@ -167,6 +176,12 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     const row = findDeployment(store, deployId)
     if (row === undefined) throw notFound('Deployment', deployId)
     return row
+  }
+
+  /** What no clean-up may touch. */
+  function inUse() {
+    const isLive = (id: string): boolean => live.find(id) !== undefined || pending.has(id)
+    return { nowMs: machineTimeOf(needs.clock), isLive }
   }
 
   function manifestOf(deployId: string): AsyncIterable<ManifestFile> {
@@ -217,10 +232,16 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       return readWindow(files.output(deployId), wanted)
     },
     hasRunning: projectId => live.hasRunning(projectId),
-    async removeFilesOf(deployIds) {
-      for (const deployId of deployIds) await files.remove(deployId)
+    async removeWith(deployIds, work) {
+      const note = await pending.note(deployIds)
+      const removed = await work().catch(async (error: unknown) => {
+        await note.settle()
+        throw error
+      })
+      await note.removeFiles(removed)
       quota.recountLater()
     },
+    note: pending.note,
     async manifest(deployId) {
       const list: ManifestFile[] = []
       for await (const file of manifestOf(deployId)) list.push(file)
@@ -231,7 +252,8 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     },
     prunable: (projectId, keep = settings.number('keep_archives')) => prunableArchives(store, projectId, keep),
     prune,
-    staleFiles: () => findStaleFiles(needs.home, { nowMs: machineTimeOf(needs.clock), isLive: id => live.find(id) !== undefined }),
+    staleFiles: () => findStaleFiles(needs.home, inUse()),
+    unrecordedFiles: () => findUnrecordedFiles(needs.home, store, inUse()),
     restore,
     recover: () => recover({ ...needs, files, executors, ends }),
     current: ends.current,

@@ -1,4 +1,5 @@
-import { mkdir, open, rm } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
+import { mkdir, open, readdir, stat, unlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 
@@ -20,7 +21,8 @@ export interface DeployFiles {
   journal(deployId: string): string
   /** What SVC_CHANGES names. */
   changes(deployId: string): string
-  remove(deployId: string): Promise<void>
+  /** Removes every file of a deployment; returns whether there was one. */
+  remove(deployId: string): Promise<boolean>
 }
 
 /**
@@ -31,12 +33,14 @@ export function sharedChanges(path: string): string {
   return join(tmpdir(), `svc-${basename(path)}`)
 }
 
-/** Names in `deployments/` and `tmp/` that are ours. */
-export const archiveFilePattern = /^dep_[a-z2-7]{16}\.zip$/
-export const temporaryFilePattern = /^(?:[\w-]{43}\.zip|dep_[a-z2-7]{16}\.changes)$/
-
+/** Files in `deployments/`: archive, output, manifest, and a manifest that is being written (target/manifest.ts). */
+export const deploymentFilePattern = /^(dep_[a-z2-7]{16})\.(zip|log|manifest|manifest\.tmp)$/
+/** Files in `tmp/`: uploads and parts of packages, lists of changes, inflated logs (logs/inflated.ts). */
+export const temporaryFilePattern = /^(?:[\w-]{43}\.zip|dep_[a-z2-7]{16}\.changes|inflated-\d+-\d+)$/
 /** Directories in `tmp/` that backups make (backup/snapshot.ts). */
 export const snapshotPattern = /^[\w-]{43}\.backup$/
+/** Lists of changes in the directory for temporary files (`sharedChanges`). */
+export const sharedChangesPattern = /^svc-(dep_[a-z2-7]{16})\.changes$/
 
 export function createFiles({ deployments, tmp }: DeployHome): DeployFiles {
   const files: DeployFiles = {
@@ -47,11 +51,43 @@ export function createFiles({ deployments, tmp }: DeployHome): DeployFiles {
     journal: deployId => join(deployments, `${deployId}.undo`),
     changes: deployId => join(tmp, `${deployId}.changes`),
     async remove(deployId) {
-      const paths = [files.archive(deployId), files.output(deployId), files.manifest(deployId)]
-      await Promise.all(paths.map(path => rm(path, { force: true })))
+      const [manifest, changes] = [files.manifest(deployId), files.changes(deployId)]
+      const paths = [files.archive(deployId), files.output(deployId), manifest, `${manifest}.tmp`, changes]
+      // In a directory of everybody's, where the name may be another user's.
+      const shared = removeFile(sharedChanges(changes)).catch(() => false)
+      const results = await Promise.allSettled([...paths.map(removeFile), shared])
+      const failed = results.find(result => result.status === 'rejected')
+      if (failed !== undefined) throw failed.reason
+      return results.some(result => result.status === 'fulfilled' && result.value)
     }
   }
   return files
+}
+
+/** A file whose name has a pattern. */
+export interface FoundFile {
+  path: string
+  match: RegExpExecArray
+  stats: Stats
+}
+
+/** The files of a directory whose names have this pattern; a directory that is missing has none. */
+export async function* findFiles(directory: string, pattern: RegExp): AsyncGenerator<FoundFile> {
+  for (const name of await readdir(directory).catch(() => [])) {
+    const match = pattern.exec(name)
+    if (match === null) continue
+    const path = join(directory, name)
+    const stats = await stat(path).catch(() => null)
+    if (stats?.isFile()) yield { path, match, stats }
+  }
+}
+
+/** Removes a file; returns whether it was there. */
+export async function removeFile(path: string): Promise<boolean> {
+  return unlink(path).then(() => true, (error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return false
+    throw error
+  })
 }
 
 /** Makes sure of both directories; they may have been removed by hand. */

@@ -1,17 +1,17 @@
-import { readdir, rm, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { rm } from 'node:fs/promises'
 import { machineTimeOf } from '../base/clock.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import { findDeployment, unfinishedDeployments } from '../store/tables/deployments.js'
 import { recoverTargets } from './extract.js'
 import type { Ends } from './ends.js'
 import type { Executors } from './executors.js'
-import { archiveFilePattern, makeDirectories, snapshotPattern, sharedChanges, temporaryFilePattern, type DeployFiles } from './files.js'
+import { makeDirectories, sharedChanges, type DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { openOutput } from './output.js'
 import { placedPatch, recordComplete } from './placement.js'
 import { endOf, eventOf, isExtracted, notifyOf, staysSentence, type Outcome } from './record.js'
 import { isFinal } from './status.js'
+import { removeStrays } from './strays.js'
 
 type RecoveryNeeds = DeployNeeds & { files: DeployFiles; executors: Executors; ends: Ends }
 
@@ -106,45 +106,4 @@ async function sayLast(needs: RecoveryNeeds, deployId: string, sentences: string
 function endSteps(row: DeploymentRow, nowMs: number): DeploymentRow['steps'] {
   const endedAt = new Date(nowMs).toISOString()
   return row.steps.map(step => (step.endedAt === null ? { ...step, status: 'failed', endedAt } : step))
-}
-
-/**
- * Uploads that never came to be a deployment, and archives that were pruned or never recorded. An archive without a
- * record goes only where its upload is still there under its other name: somebody may have lost the database, and the
- * archives are then all there is left.
- */
-async function removeStrays({ home, files, store }: RecoveryNeeds, startedMs: number): Promise<void> {
-  const uploads = await oldFiles(home.tmp, temporaryFilePattern, startedMs)
-  const uploadIds = new Set(uploads.map(({ fileId }) => fileId))
-  for (const { name, fileId } of await oldFiles(home.deployments, archiveFilePattern, startedMs)) {
-    const deployId = name.slice(0, -'.zip'.length)
-    const row = findDeployment(store, deployId)
-    if (row === undefined && uploadIds.has(fileId)) await files.remove(deployId)
-    if (row?.hasArtifact === false) await rm(files.archive(deployId), { force: true })
-  }
-  for (const { name } of uploads) await rm(join(home.tmp, name), { force: true })
-  await removeSnapshots(home.tmp)
-}
-
-/** Second names that a backup gave; it ended with the process that wrote it. */
-async function removeSnapshots(tmp: string): Promise<void> {
-  const names = (await readdir(tmp)).filter(name => snapshotPattern.test(name))
-  for (const name of names) await rm(join(tmp, name), { recursive: true, force: true })
-}
-
-interface FoundFile {
-  name: string
-  /** The same for each name of one file. */
-  fileId: string
-}
-
-/** Files that were there before this start; what is newer belongs to somebody at work. */
-async function oldFiles(directory: string, pattern: RegExp, startedMs: number): Promise<FoundFile[]> {
-  const names = (await readdir(directory)).filter(name => pattern.test(name))
-  const old: FoundFile[] = []
-  for (const name of names) {
-    const stats = await stat(join(directory, name)).catch(() => null)
-    if (stats?.isFile() && stats.mtimeMs < startedMs) old.push({ name, fileId: `${stats.dev}:${stats.ino}` })
-  }
-  return old
 }

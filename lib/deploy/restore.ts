@@ -10,6 +10,7 @@ import type { Executors } from './executors.js'
 import type { Extracted } from './extraction.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
+import type { Pending } from './pending.js'
 import { recordComplete } from './placement.js'
 import type { Queue } from './queue.js'
 
@@ -28,9 +29,11 @@ export interface RestoreRequest {
  * deployment that is known stays the live one.
  */
 export function createRestore(
-  needs: DeployNeeds & { files: DeployFiles; executors: Executors; queue: Queue<Waiting>; ends: Pick<Ends, 'settle'>; refuseWhenStopping(): void }
+  needs: DeployNeeds & {
+    files: DeployFiles; executors: Executors; pending: Pending; queue: Queue<Waiting>; ends: Pick<Ends, 'settle'>; refuseWhenStopping(): void
+  }
 ): (request: RestoreRequest) => Promise<Extracted> {
-  const { store, home, ids, settings, files, executors, queue } = needs
+  const { store, home, ids, settings, executors, pending, queue } = needs
 
   async function extract(id: string, { projectId, archivePath, deployId, signal }: RestoreRequest): Promise<Extracted> {
     await needs.ends.settle()
@@ -39,6 +42,7 @@ export function createRestore(
     const rights = await findRights(project)
     const target = await executors.makeTarget(rights, project.deployPath, { home: home.directory, allowSystemPaths: needs.allowSystemPaths })
     const options = { limits: extractionLimits(settings), isDurable: settings.flag('durable_targets') }
+    const note = await pending.note([id])
     try {
       const given = signal ?? new AbortController().signal
       const onEarlierComplete = (earlier: string): Promise<void> => recordComplete(needs, earlier)
@@ -47,7 +51,7 @@ export function createRestore(
       await endJournal(home, { deployId: id, target })
       return extracted
     } finally {
-      await files.remove(id)
+      await note.removeFiles()
     }
   }
 

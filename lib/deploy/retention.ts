@@ -52,6 +52,7 @@ export async function pruneArchives(
 /** The bytes that it has freed: none while the archive has another name, that of a rollback. */
 async function removeArchive(path: string): Promise<number> {
   const stats = await stat(path).catch(() => null)
-  await rm(path, { force: true })
+  // The record says so already: a file that cannot be removed is tried again by the next start, or storage/clean.
+  if (!(await rm(path, { force: true }).then(() => true, () => false))) return 0
   return stats?.nlink === 1 ? stats.size : 0
 }

@@ -41,6 +41,8 @@ export type RequestFacts = Pick<Request, 'method' | 'path' | 'params' | 'query' 
 export interface Sink {
   /** Resolves when more may be written (backpressure); rejects once the client is gone. The first one sends the head. */
   write(chunk: string | Uint8Array): Promise<void>
+  /** Sends the head now: nothing that fails later becomes another answer. */
+  sendHead(): void
   readonly signal: AbortSignal
 }
 

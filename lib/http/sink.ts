@@ -38,6 +38,11 @@ export function createSink({ response, signal, slices, writeHead }: SinkOptions)
 
   return {
     signal,
+    sendHead() {
+      if (signal.aborted || response.headersSent) return
+      writeHead()
+      response.flushHeaders()
+    },
     async write(chunk) {
       if (signal.aborted) throw signal.reason
       const turn = slices.turn()

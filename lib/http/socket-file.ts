@@ -7,7 +7,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'
-import { access, chmod, lstat, rename, stat, unlink } from 'node:fs/promises'
+import { access, chmod, lstat, readdir, rename, stat, unlink } from 'node:fs/promises'
 import { connect } from 'node:net'
 import type { Server } from 'node:net'
 import { dirname, join } from 'node:path'
@@ -46,6 +46,7 @@ export async function listenOnSocket(server: Server, { path, mode }: SocketPlace
     await chmod(own, mode)
     const mine = await lstat(own)
     await rename(own, path)
+    await removeDead(dirname(path)).catch(() => {})
     return () => remove(path, mine)
   } catch (error) {
     await unlink(own).catch(() => {})
@@ -54,8 +55,19 @@ export async function listenOnSocket(server: Server, { path, mode }: SocketPlace
   }
 }
 
+const ownPattern = /^\.[0-9a-f]{6}$/
+
 function besides(path: string): string {
   return join(dirname(path), `.${randomBytes(3).toString('hex')}`)
+}
+
+/** What killed servers of this user left between binding a socket and renaming it. */
+async function removeDead(directory: string): Promise<void> {
+  for (const name of await readdir(directory)) {
+    if (!ownPattern.test(name)) continue
+    const found = await lstat(join(directory, name))
+    if (found.isSocket() && found.uid === process.getuid?.() && (await isDead(join(directory, name)))) await unlink(join(directory, name))
+  }
 }
 
 /** Fails as the system does. */

@@ -23,6 +23,7 @@ import { prepareEntrance } from './entrance.js'
 import type { EntranceOptions, Opened } from './entrance.js'
 import { createFront } from './front.js'
 import type { Front, World } from './front.js'
+import { removeHomeLeftovers } from './leftovers.js'
 import { createListener } from './listener.js'
 import type { RequestEvent } from './listener.js'
 import type { Reloadable } from './reload.js'
@@ -111,6 +112,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const owner = await ownDirectory(home.directory)
     opened.push(() => owner.release())
     if (await finishRestore(home.directory)) await ensureHome(home)
+    await reportLeftovers(home, report)
     const store = await openStore({ directory: home.directory, sqlite: options.sqlite, clock, warn: report.warn })
     opened.push(() => store.close())
     const override = await readOverride(options)
@@ -205,6 +207,16 @@ function createStop(running: {
     if (stopping !== undefined && !wait) await services.deployer.stop({ wait: false })
     stopping ??= stop(wait)
     await stopping
+  }
+}
+
+/** One that cannot be removed keeps no server from starting. */
+async function reportLeftovers(home: Home, report: Reporter): Promise<void> {
+  try {
+    const removed = await removeHomeLeftovers(home, Date.now())
+    if (removed.length > 0) report.warn(`Removed what killed processes left behind: ${removed.join(', ')}`)
+  } catch (error) {
+    report.warn(`What a killed process left in "${home.directory}" could not be removed: ${(error as Error).message}`)
   }
 }
 

@@ -23,10 +23,20 @@ export interface ProjectUsage {
   deployPathBytes: number | null
 }
 
+/** A file without a record. */
+export interface FoundBytes {
+  name: string
+  bytes: number
+}
+
 export interface Cleaned {
   dryRun: boolean
   archives: Array<{ deployId: string; projectId: string; bytes: number }>
-  temporaryFiles: Array<{ name: string; bytes: number }>
+  temporaryFiles: FoundBytes[]
+  /** Files of deployments without a record that went, or would go: none unless the request says so. */
+  unrecordedFiles: FoundBytes[]
+  /** Those that stay: they may be all that a lost database has left. */
+  unrecordedLeft: FoundBytes[]
   /** Less than the sum, where a file has another name that stays. */
   freedBytes: number
 }

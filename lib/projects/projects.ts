@@ -8,7 +8,7 @@ import type { Project } from '../model/project.js'
 import { findRights, tryRights } from '../proc/identity.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
 import { keepReads } from '../store/kept-reads.js'
-import { deleteDeploymentsOf } from '../store/tables/deployments.js'
+import { deleteDeploymentsOf, deploymentIdsOf } from '../store/tables/deployments.js'
 import { keepProjects } from '../store/tables/kept-projects.js'
 import { findLabel } from '../store/tables/labels.js'
 import { deleteProject, findProject, insertProject, updateProject } from '../store/tables/projects.js'
@@ -68,7 +68,7 @@ interface Needs {
     hasRunning(projectId: string): boolean
     /** Deployments that have ended, which the database does not know yet (deploy/ends.ts), in order. */
     kept(): ReadonlyArray<{ projectId: string; status: DeploymentStatus }>
-    removeFilesOf(deployIds: string[]): Promise<void>
+    removeWith(deployIds: readonly string[], work: () => Promise<string[]>): Promise<void>
   }
 }
 
@@ -142,15 +142,14 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
     },
 
     async remove(id, actor) {
-      const deployIds = await store.write(tx => {
+      await deployments.removeWith(deploymentIdsOf(store, id), () => store.write(tx => {
         const project = existing(tx, id)
         if (deployments.hasRunning(id)) throw busy('The project cannot be deleted', id)
         deleteProject(tx, id)
         const removed = deleteDeploymentsOf(tx, id)
         audit.within(tx, { action: 'project.delete', actor, projectId: id, target: id, detail: project.name })
         return removed
-      })
-      await deployments.removeFilesOf(deployIds)
+      }))
     },
 
     async regenerateToken(id, actor) {

@@ -68,6 +68,8 @@ export interface Store extends Reader {
   state(): StoreState
   /** Grows whenever memory changes: what was read at one revision is so until the next. */
   revision(): number
+  /** The number of the last durable write, which a new database, or an older copy of this one, does not have. */
+  sequence(): number
   /** For who keeps what it read of a table: which rows of it are written to from now on. */
   follow(table: string): Followed
   /** Text that changes whenever one of these tables does (versions.ts); good within this process only. */
@@ -268,6 +270,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       return { ok: error === null, path: databasePath, error }
     },
     revision: () => revision,
+    sequence: () => commits.durable,
     follow: followers.follow,
     version: tables => versions.of(tables),
     checkpoint: () => checkpoints.fold(),

@@ -5,7 +5,7 @@ import { countOf } from '../base/count.js'
 import { notFound } from '../base/refusal.js'
 import { formatBytes } from '../base/size.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
-import type { Cleaned, ProjectUsage, StorageUsage } from '../model/storage.js'
+import type { Cleaned, FoundBytes, ProjectUsage, StorageUsage } from '../model/storage.js'
 import type { Project } from '../model/project.js'
 import type { Store } from '../store/database.js'
 import { readProjects } from '../store/tables/projects.js'
@@ -17,6 +17,8 @@ export interface CleanRequest {
   dryRun: boolean
   /** Only this project's archives, and no temporary files. */
   projectId?: string | undefined
+  /** Also removes files of deployments that no record names. */
+  unrecorded?: boolean | undefined
   /** Successful archives to keep per project, instead of the setting `keep_archives`. */
   keep?: number | undefined
   actor: Actor
@@ -30,6 +32,11 @@ export interface Storage {
   clean(request: CleanRequest): Promise<Cleaned>
 }
 
+interface FoundFile {
+  path: string
+  stats: Stats
+}
+
 interface Needs {
   store: Store
   home: { directory: string; deployments: string; tmp: string }
@@ -37,7 +44,8 @@ interface Needs {
   retention: {
     prunable(projectId: string, keep?: number): string[]
     prune(projectId: string, keep?: number): Promise<string[]>
-    staleFiles(): Promise<string[]>
+    staleFiles(): Promise<FoundFile[]>
+    unrecordedFiles(): Promise<FoundFile[]>
   }
   /** Is told what has been counted, and when to count again. */
   quota: { counted(kept: KeptFiles): void; recountLater(): void }
@@ -72,10 +80,14 @@ export function createStorage(needs: Needs): Storage {
     return { home: { path: home.directory, bytes, ...figures }, totals, projects: usages }
   }
 
-  async function clean({ dryRun, projectId, keep, actor }: CleanRequest): Promise<Cleaned> {
+  async function clean({ dryRun, projectId, unrecorded = false, keep, actor }: CleanRequest): Promise<Cleaned> {
     const ids = readProjects(store, ['id']).map(({ id }) => id)
     if (projectId !== undefined && !ids.includes(projectId)) throw notFound('Project', projectId)
     const stale = projectId === undefined ? await retention.staleFiles() : []
+    const strays = projectId === undefined ? await retention.unrecordedFiles() : []
+    const goingFiles = [...stale, ...(unrecorded ? strays : [])]
+    const gone = new Set(dryRun ? goingFiles : await removeEach(goingFiles))
+    const isGone = (file: FoundFile): boolean => gone.has(file)
     const going = (projectId === undefined ? ids : [projectId]).map(id => {
       return { projectId: id, deployIds: retention.prunable(id, keep) }
     })
@@ -83,19 +95,19 @@ export function createStorage(needs: Needs): Storage {
     const remember = (name: string, stats: Stats): void => void found.set(name, stats)
     const archives = going.flatMap(({ deployIds }) => deployIds.map(archiveName))
     await statEach(home.deployments, archives, remember)
-    await statEach(home.tmp, stale.map(path => basename(path)), remember)
     const bytesOf = (name: string): number => found.get(name)?.size ?? 0
     const cleaned: Cleaned = {
       dryRun,
       archives: going.flatMap(({ projectId, deployIds }) => {
         return deployIds.map(deployId => ({ deployId, projectId, bytes: bytesOf(archiveName(deployId)) }))
       }),
-      temporaryFiles: stale.map(path => ({ name: basename(path), bytes: bytesOf(basename(path)) })),
-      freedBytes: freedBy([...found.values()])
+      temporaryFiles: stale.filter(isGone).map(bytesOfFile),
+      unrecordedFiles: strays.filter(isGone).map(bytesOfFile),
+      unrecordedLeft: strays.filter(file => !isGone(file)).map(bytesOfFile),
+      freedBytes: freedBy([...found.values(), ...[...gone].map(({ stats }) => stats)])
     }
     if (dryRun) return cleaned
     for (const { projectId, deployIds } of going) if (deployIds.length > 0) await retention.prune(projectId, keep)
-    for (const path of stale) await rm(path, { force: true })
     quota.recountLater()
     await audit.record({ action: 'storage.clean', actor, projectId: projectId ?? null, detail: sentenceOf(cleaned) })
     return cleaned
@@ -106,6 +118,15 @@ export function createStorage(needs: Needs): Storage {
     usage: () => (measuring ??= measure().finally(() => void (measuring = undefined))),
     clean
   }
+}
+
+const bytesOfFile = ({ path, stats }: FoundFile): FoundBytes => ({ name: basename(path), bytes: stats.size })
+
+/** Removes files; returns those that have gone. */
+async function removeEach(files: readonly FoundFile[]): Promise<FoundFile[]> {
+  const gone: FoundFile[] = []
+  for (const file of files) await rm(file.path, { force: true }).then(() => gone.push(file), () => {})
+  return gone
 }
 
 const archiveName = (deployId: string): string => `${deployId}.zip`
@@ -122,6 +143,7 @@ function freedBy(going: readonly Stats[]): number {
   return bytes
 }
 
-function sentenceOf({ archives, temporaryFiles, freedBytes }: Cleaned): string {
-  return `${countOf(archives.length, 'archive')} and ${countOf(temporaryFiles.length, 'temporary file')}, ${formatBytes(freedBytes)}`
+function sentenceOf({ archives, temporaryFiles, unrecordedFiles, freedBytes }: Cleaned): string {
+  const strays = unrecordedFiles.length === 0 ? '' : `, ${countOf(unrecordedFiles.length, 'file')} without a record`
+  return `${countOf(archives.length, 'archive')} and ${countOf(temporaryFiles.length, 'temporary file')}${strays}, ${formatBytes(freedBytes)}`
 }

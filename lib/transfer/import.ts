@@ -167,6 +167,16 @@ interface ImportWrite {
 }
 
 async function write(needs: TransferNeeds, { plan, files, request, makePlan }: ImportWrite): Promise<void> {
+  const note = await needs.deployments.note(created(plan.deployments).map(({ id }) => id))
+  try {
+    await writeNoted(needs, { plan, files, request, makePlan })
+  } finally {
+    // The files have their records, or are gone again.
+    await note.settle()
+  }
+}
+
+async function writeNoted(needs: TransferNeeds, { plan, files, request, makePlan }: ImportWrite): Promise<void> {
   const placed = await placeFiles(needs, files)
   try {
     await needs.store.write(tx => {
@@ -207,7 +217,8 @@ async function placeFiles(
   }
 
   async function forget(): Promise<void> {
-    for (const { aside } of done) if (aside !== null) await rm(aside, { force: true })
+    // What stays, a start removes: the import is done.
+    for (const { aside } of done) if (aside !== null) await rm(aside, { force: true }).catch(() => {})
   }
 
   try {

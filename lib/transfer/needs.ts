@@ -36,6 +36,8 @@ export interface TransferNeeds {
   }
   deployments: {
     hasRunning(projectId: string): boolean
+    /** Notes deployments whose files are made before their records: a kill in between must not leave the files. */
+    note(deployIds: readonly string[]): Promise<{ settle(): Promise<void> }>
     readOutput(deployId: string, options: { maxBytes: number }): Promise<{ text: string; truncated: boolean }>
     /** Extracts over the project's target, in the project's turn; what is there and not in the archive stays. */
     restore(request: { projectId: string; archivePath: string; deployId: string | null; signal: AbortSignal | undefined }): Promise<unknown>

@@ -20,7 +20,8 @@ export async function openScratch(tmp: string, ids: Pick<Ids, 'token'>): Promise
       return path
     },
     async discard() {
-      await Promise.all(paths.map(path => rm(path, { force: true })))
+      // The work is done: what stays, a start removes.
+      await Promise.all(paths.map(path => rm(path, { force: true }).catch(() => {})))
     }
   }
 }

@@ -222,6 +222,6 @@ t.test('a stream of events tells of an end that is not recorded yet, and how it 
   const reply = handlers.stream(request)
   if (reply.kind !== 'stream') throw new Error('it must be a stream')
   const written: string[] = []
-  await reply.run({ signal: new AbortController().signal, write: async chunk => void written.push(String(chunk)) })
+  await reply.run({ signal: new AbortController().signal, write: async chunk => void written.push(String(chunk)), sendHead: () => {} })
   t.match(written.join(''), /event: log\ndata: {"data":"→ the end is not recorded yet","at":"2030-01-01T00:00:00\.000Z"}\n\nevent: status\ndata: {"status":"success","duration":"1\.00s"}\n\n$/)
 })

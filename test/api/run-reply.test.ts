@@ -3,6 +3,7 @@ import { runReply } from '../../lib/api/run-reply.js'
 import { storedLine } from '../../lib/deploy/stored-output.js'
 import type { StoredBlock } from '../../lib/deploy/stored-output.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
+import { startServer } from '../support/http-server.js'
 
 t.test('lines as they come, then how it ended', async t => {
   async function* follow(): AsyncIterable<StoredBlock> {
@@ -16,16 +17,51 @@ t.test('lines as they come, then how it ended', async t => {
   t.same(reply.headers['x-svc-deploy-url'], 'https://deploy.example.org/deployments/dep_a')
   const written: string[] = []
   const { signal } = new AbortController()
-  await reply.run({ signal, write: async chunk => void written.push(String(chunk)) })
+  await reply.run({ signal, write: async chunk => void written.push(String(chunk)), sendHead: () => void written.push('head ') })
   t.equal(
     written.join(''),
     [
-      '{"event":"log","data":"one"}',
+      'head {"event":"log","data":"one"}',
       '{"event":"log","data":"two \\"quoted\\""}',
       '{"event":"status","status":"failed","duration":"1.00s","deployId":"dep_a"}',
       ''
     ].join('\n')
   )
+})
+
+t.test('an output that cannot be read changes neither the head nor how it ended', async t => {
+  const row = { id: 'dep_a', status: 'success', duration: '1.00s' } as DeploymentRow
+  const follow = (): AsyncIterable<StoredBlock> => ({
+    [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(new Error('EIO: i/o error, read\nforged')) })
+  })
+  const { url } = await startServer(t, [{
+    method: 'GET', path: '/run', auth: 'public',
+    handle: () => runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, { follow, unrecorded: () => null }, null)
+  }])
+  const answer = await fetch(`${url}/run`)
+  t.equal(answer.status, 200)
+  t.equal(answer.headers.get('x-svc-deploy-id'), 'dep_a')
+  t.strictSame((await answer.text()).trim().split('\n').map(line => JSON.parse(line)), [
+    { event: 'log', data: '✗ the output cannot be read: EIO: i/o error, read\\nforged' },
+    { event: 'status', status: 'success', duration: '1.00s', deployId: 'dep_a' }
+  ])
+})
+
+t.test('the head comes before the first line', async t => {
+  let begin: () => void = () => {}
+  const begun = new Promise<void>(resolve => (begin = resolve))
+  async function* follow(): AsyncIterable<StoredBlock> {
+    await begun
+  }
+  const row = { id: 'dep_a', status: 'success', duration: '1.00s' } as DeploymentRow
+  const { url } = await startServer(t, [{
+    method: 'GET', path: '/run', auth: 'public',
+    handle: () => runReply({ deployId: 'dep_a', finished: Promise.resolve(row) }, { follow, unrecorded: () => null }, null)
+  }])
+  const answer = await fetch(`${url}/run`)
+  t.equal(answer.headers.get('x-svc-deploy-id'), 'dep_a')
+  begin()
+  t.match(await answer.text(), /"status":"success"/)
 })
 
 t.test('an end that is not recorded yet is told, and how it ended all the same', async t => {
@@ -36,7 +72,7 @@ t.test('an end that is not recorded yet is told, and how it ended all the same',
   if (reply.kind !== 'stream') throw new Error('it must be a stream')
   const written: string[] = []
   const { signal } = new AbortController()
-  await reply.run({ signal, write: async chunk => void written.push(String(chunk)) })
+  await reply.run({ signal, write: async chunk => void written.push(String(chunk)), sendHead: () => {} })
   t.strictSame(written.join('').split('\n'), [
     '{"event":"log","data":"→ the end of dep_a is not recorded yet"}',
     '{"event":"status","status":"success","duration":"1.00s","deployId":"dep_a"}',

@@ -39,8 +39,10 @@ t.test('storage', async t => {
       dryRun: true,
       removed: {
         archives: [ids[2], ids[1], ids[0]].map(deployId => ({ deployId, projectId: shop.id, bytes: bytes.length })),
-        temporaryFiles: [{ name: `${'a'.repeat(43)}.zip`, bytes: 11 }]
+        temporaryFiles: [{ name: `${'a'.repeat(43)}.zip`, bytes: 11 }],
+        unrecordedFiles: []
       },
+      unrecordedLeft: [],
       freedBytes: 2 * bytes.length + 11
     })
     t.equal(archives(), 4)

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { mkdirSync, promises, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
@@ -146,4 +147,26 @@ t.test('where an override is taken away and the file has none, one is generated'
   await admin.override(undefined)
   t.equal(weaknessOf(admin.current()), null)
   t.equal(JSON.parse(readFileSync(home.configFile, 'utf8')).adminToken, admin.current())
+})
+
+t.test('a token that is in force is no failure, whatever fails after it', async t => {
+  const home = homeIn(t.testdir(), { adminToken: strong })
+  const admin = await openAdminToken({ home, ids: randomIds })
+  const rm = promises.rm
+  let failed = 0
+  t.teardown(() => {
+    promises.rm = rm
+    syncBuiltinESMExports()
+  })
+  // The lock, which is let go once the file has the new token.
+  promises.rm = async (path, options) => {
+    await rm(path, options)
+    failed++
+    throw Object.assign(new Error('EIO: i/o error, unlink'), { code: 'EIO' })
+  }
+  syncBuiltinESMExports()
+  await admin.change('another-token-12345678')
+  t.ok(failed > 0)
+  t.ok(admin.verify('another-token-12345678'))
+  t.notOk(admin.verify(strong))
 })

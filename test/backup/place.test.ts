@@ -80,5 +80,20 @@ t.test('what is there goes beside the data directory, or within it where it cann
   t.equal(await makeAside(home, building, 'now'), join(top, 'home.before-now'))
   t.equal(await makeAside(home, building, 'now'), join(home, 'before-restore-now'), 'the name is taken')
   t.strictSame(readdirSync(join(top, 'home.before-now')), [])
-  t.strictSame(readdirSync(building), [])
+  t.strictSame(readdirSync(building), ['aside'], 'the link that names it')
+})
+
+t.test('before its moment it takes the directory for the old with it, unless something is in that', async t => {
+  const top = t.testdir({ home: { '.restore-abc': { data: {} } } })
+  const home = join(top, 'home')
+  for (const steps of ['all', 'none'] as const) {
+    const building = join(home, '.restore-abc')
+    mkdirSync(building, { recursive: true })
+    const aside = await makeAside(home, building, steps)
+    // The process may have ended while it tried whether a rename leads there.
+    mkdirSync(join(aside, 'probe'))
+    if (steps === 'none') writeFileSync(join(aside, 'svc.db'), 'old')
+    t.equal(await finishRestore(home), false)
+    t.equal(existsSync(aside), steps === 'none')
+  }
 })

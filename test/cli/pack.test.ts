@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { execFile } from 'node:child_process'
-import { existsSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { chmod, readFile, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { readName } from '../../lib/archive/names.js'
 import type { Refusal } from '../../lib/base/refusal.js'
-import { pack, type PackOptions } from '../../lib/cli/pack.js'
+import { pack, removeOldPacks, type PackOptions } from '../../lib/cli/pack.js'
 
 const run = promisify(execFile)
 const noUnzip = await run('unzip', ['-v']).then(() => false, () => 'unzip is not on this machine')
@@ -225,4 +225,14 @@ t.test('executable bits survive', { skip: noUnzip || isWindows }, async t => {
   t.match(stdout, /^-rwxr-xr-x.* run\.sh$/m)
   t.match(stdout, /^-rw-r--r--.* plain\.txt$/m)
   await archive.discard()
+})
+
+t.test('archives that killed commands left go after a day; those of others, and newer ones, stay', async t => {
+  const temporary = t.testdir({ 'svc-pack-old': { 'archive.zip': '' }, 'svc-pack-new': {}, 'other-old': {}, 'svc-pack-file': '' })
+  const hours = (count: number): number => count * 60 * 60
+  const now = Date.now() / 1000
+  for (const name of ['svc-pack-old', 'other-old', 'svc-pack-file']) utimesSync(join(temporary, name), now - hours(25), now - hours(25))
+  utimesSync(join(temporary, 'svc-pack-new'), now - hours(23), now - hours(23))
+  await removeOldPacks(temporary, now * 1000)
+  t.same(readdirSync(temporary).sort(), ['other-old', 'svc-pack-file', 'svc-pack-new'])
 })

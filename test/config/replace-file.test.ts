@@ -1,7 +1,7 @@
-import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { chmod, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { replaceFile } from '../../lib/config/replace-file.js'
+import { removeLeftovers, replaceFile } from '../../lib/config/replace-file.js'
 
 const noModes = process.platform === 'win32' ? 'Windows has no permission bits' : false
 
@@ -36,4 +36,20 @@ t.test('readers at the same moment see the old or the new', async t => {
   while (isWriting) whole &&= texts.includes(await readFile(path, 'utf8'))
   await writing
   t.ok(whole)
+})
+
+t.test('what killed processes left beside it goes with the next replacement; what may be in use stays', async t => {
+  const directory = t.testdir({
+    'a.0123456789ab.tmp': 'secret', 'a.ba9876543210.tmp': 'in use', 'b.0123456789ab.tmp': 'of another', 'a.tmp': 'not ours'
+  })
+  const old = new Date('2020-01-01T00:00:00Z')
+  for (const name of await readdir(directory)) if (name !== 'a.ba9876543210.tmp') await utimes(join(directory, name), old, old)
+  await replaceFile(join(directory, 'a'), 'one', 0o600)
+  t.strictSame((await readdir(directory)).sort(), ['a', 'a.ba9876543210.tmp', 'a.tmp', 'b.0123456789ab.tmp'])
+})
+
+t.test('beside what a link leads to, too', async t => {
+  const top = t.testdir({ place: { a: '1', 'a.0123456789ab.tmp': 'secret' }, a: t.fixture('symlink', 'place/a') })
+  t.strictSame(await removeLeftovers(join(top, 'a'), Date.now() + 1000), [join(top, 'place/a.0123456789ab.tmp')])
+  t.strictSame(await readdir(join(top, 'place')), ['a'])
 })

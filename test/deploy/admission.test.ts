@@ -80,3 +80,16 @@ t.test('whoever deletes a project inside a transaction sees what is running', as
   const seen = await pushing.then(() => stage.store.write(() => stage.deployer.hasRunning(project.id)))
   t.equal(seen, true)
 })
+
+t.test('once it is recorded, nothing that fails beside it becomes its answer', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  const fault = new Error('the audit log is broken')
+  stage.audits.push = () => {
+    throw fault
+  }
+  const run = await stage.push(project, { a: '1' })
+  t.equal((await run.finished).status, 'success')
+  t.strictSame(stage.faults, [[`Deployment ${run.deployId} was recorded, but not its audit entry`, fault]])
+  t.ok(existsSync(createFiles(stage.home).archive(run.deployId)))
+})

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { randomIds } from '../../lib/base/ids.js'
-import { archiveFilePattern, temporaryFilePattern } from '../../lib/deploy/files.js'
+import { deploymentFilePattern, temporaryFilePattern } from '../../lib/deploy/files.js'
 import { createFiles, makeDirectories, syncPath } from '../../lib/deploy/files.js'
 
 t.test('the files of a deployment, and their removal', async t => {
@@ -23,11 +23,11 @@ t.test('the files of a deployment, and their removal', async t => {
 
 t.test('names that are ours are told from others', async t => {
   const id = randomIds.id('dep_')
-  t.match(`${id}.zip`, archiveFilePattern)
+  t.match(`${id}.zip`, deploymentFilePattern)
   t.match(`${randomIds.token()}.zip`, temporaryFilePattern)
   t.match(`${id}.changes`, temporaryFilePattern)
   for (const name of ['notes.zip', 'dep_1.zip', `${id}.zip.bak`, `x${id}.zip`]) {
-    t.notMatch(name, archiveFilePattern)
+    t.notMatch(name, deploymentFilePattern)
     t.notMatch(name, temporaryFilePattern)
   }
 })

@@ -1,18 +1,14 @@
 import t from 'tap'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
-import { appendFile, link, readdir, readFile, utimes, writeFile } from 'node:fs/promises'
+import { appendFile, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { randomIds } from '../../lib/base/ids.js'
 import { createFiles } from '../../lib/deploy/files.js'
 import { listDeployments, updateDeployment } from '../../lib/store/tables/deployments.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import { deployStage, type DeployStage } from '../support/deploy-stage.js'
-
-const past = new Date('2020-01-01T00:00:00Z')
 
 /** A record as a killed server leaves it. */
 async function interrupt(stage: DeployStage, row: DeploymentRow, status: 'queued' | 'running'): Promise<void> {
@@ -54,40 +50,6 @@ t.test('what was queued or running has failed, and its output says so', async t 
     ['cli', 'deploy_failure', running.id]
   ])
   t.equal((await stage.deploy(project, { 'a.txt': '4' })).status, 'success', 'the project goes on')
-})
-
-t.test('files that nobody will ask for go, others stay', async t => {
-  const before = await deployStage(t)
-  const project = await before.addProject()
-  const row = await before.deploy(project, { 'a.txt': '1' })
-  const files = createFiles(before.home)
-  const [neverRecorded, recordLost, pruned] = ['', '', ''].map(() => randomIds.id('dep_')) as [string, string, string]
-  const upload = files.upload(randomIds.token())
-  await writeFile(upload, 'zip')
-  await link(upload, files.archive(neverRecorded))
-  await writeFile(files.output(neverRecorded), '')
-  await writeFile(files.archive(recordLost), 'zip')
-  await writeFile(files.changes(pruned), '')
-  await writeFile(join(before.home.tmp, 'notes.txt'), 'mine')
-  for (const path of [
-    upload,
-    files.archive(recordLost),
-    files.changes(pruned),
-    join(before.home.tmp, 'notes.txt')
-  ]) await utimes(path, past, past)
-
-  const stage = await before.restart()
-  t.strictSame(await readdir(stage.home.tmp), ['notes.txt'])
-  t.notOk(existsSync(files.archive(neverRecorded)), 'the server died between keeping and recording')
-  t.notOk(existsSync(files.output(neverRecorded)))
-  t.ok(existsSync(files.archive(recordLost)), 'an archive may be all that is left after a loss of the database')
-  t.ok(existsSync(files.archive(row.id)))
-
-  await stage.store.write(tx => updateDeployment(tx, row.id, { hasArtifact: false }))
-  await utimes(files.archive(row.id), past, past)
-  await stage.restart()
-  t.notOk(existsSync(files.archive(row.id)), 'the server died between pruning the record and the file')
-  t.ok(existsSync(files.manifest(row.id)))
 })
 
 t.test('a server killed while it changes a target: the next start finds it as it was, or complete', async t => {

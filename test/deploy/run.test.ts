@@ -172,7 +172,7 @@ t.test('a log that cannot be written fails the deployment', async t => {
   const project = await stage.addProject({ preDeployScript: 'while :; do echo again; sleep 0.01; done' })
   const run = await stage.push(project, { 'a.txt': '1' })
   await until(() => stage.row(run.deployId).steps.length === 3)
-  await stage.deployer.removeFilesOf([run.deployId])
+  await stage.deployer.removeWith([run.deployId], async () => [run.deployId])
   const row = await run.finished
   t.match(row, { status: 'failed', errorMessage: /^The pre-deploy script failed: ENOENT/ })
 })

@@ -201,7 +201,7 @@ t.test('packages', async t => {
     version: 'test',
     audit: { record: async () => {}, within: () => {} },
     settings: createSettings({ ...stage }),
-    deployments: { hasRunning: () => false, readOutput: async () => ({ text: '', truncated: false }), restore: async () => {} }
+    deployments: { hasRunning: () => false, note: async () => ({ settle: async () => {} }), readOutput: async () => ({ text: '', truncated: false }), restore: async () => {} }
   }
   const actor = { name: 'test', ip: null }
   const project = { id: 'proj_a', name: 'A', deployPath: '/srv/svc-test/a', token: 'token-of-a' }

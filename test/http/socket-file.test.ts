@@ -121,3 +121,18 @@ t.test('a file that has become another server\'s is left alone', async t => {
   await removeOwn()
   t.match(await whoami(path), { address: '127.0.0.1' })
 })
+
+t.test('what a killed server left before its socket had its name goes; what lives, and what is none, stays', async t => {
+  const directory = await directoryOf(t)
+  const program = `require('net').createServer().listen(${JSON.stringify(join(directory, '.0a1b2c'))}, () => process.kill(process.pid, 'SIGKILL'))`
+  await once(spawn(process.execPath, ['-e', program]), 'exit')
+  t.ok(existsSync(join(directory, '.0a1b2c')))
+  writeFileSync(join(directory, '.3d4e5f'), '')
+  const other = createServer()
+  t.teardown(() => other.close())
+  await new Promise<void>(resolve => other.listen(join(directory, '.abcdef'), resolve))
+  const server = createServer()
+  t.teardown(() => server.close())
+  await listenOnSocket(server, { path: join(directory, 's'), mode: 0o660 })
+  t.same(readdirSync(directory).sort(), ['.3d4e5f', '.abcdef', 's'])
+})

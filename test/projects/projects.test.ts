@@ -26,7 +26,7 @@ t.test('projects', async t => {
   const projects = createProjects({
     ...stage,
     home,
-    deployments: { hasRunning: id => running.has(id), kept: () => kept, removeFilesOf: async ids => void removed.push(ids) }
+    deployments: { hasRunning: id => running.has(id), kept: () => kept, removeWith: async (_, work) => void removed.push(await work()) }
   })
   const at = (name: string) => join(directory, 'sites', name)
 
@@ -105,7 +105,7 @@ t.test('projects', async t => {
       ...stage,
       home,
       audit: { within: () => { throw new Error('cut short') } },
-      deployments: { hasRunning: () => false, kept: () => [], removeFilesOf: async ids => void removed.push(ids) }
+      deployments: { hasRunning: () => false, kept: () => [], removeWith: async (_, work) => void removed.push(await work()) }
     })
     await t.rejects(failing.remove(id, actor), { message: 'cut short' })
     t.same(newestFirst(), before)

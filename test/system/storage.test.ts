@@ -46,7 +46,8 @@ t.test('storage', async t => {
     retention: {
       prunable: (projectId, keep) => (projectId === project.id && keep === undefined ? prunable : []),
       prune: async (projectId, keep) => (pruned.push([projectId, keep]), prunable),
-      staleFiles: async () => [stale].filter(existsSync)
+      staleFiles: async () => [stale].filter(existsSync).map(path => ({ path, stats: statSync(path) })),
+      unrecordedFiles: async () => [path('dep_unknown.zip')].filter(existsSync).map(path => ({ path, stats: statSync(path) }))
     },
     measureTargets: createTargets().measure,
     quota: { counted: kept => void counted.push(kept), recountLater: () => void recounts++ },
@@ -75,7 +76,12 @@ t.test('storage', async t => {
       dryRun: true,
       archives: [{ deployId: 'dep_2', projectId: project.id, bytes: 1000 }],
       temporaryFiles: [{ name: 'left-behind.zip', bytes: 11 }],
+      unrecordedFiles: [],
+      unrecordedLeft: [{ name: 'dep_unknown.zip', bytes: 7 }],
       freedBytes: 11
+    })
+    t.match(await storage.clean({ dryRun: true, unrecorded: true, actor: systemActor }), {
+      unrecordedFiles: [{ name: 'dep_unknown.zip', bytes: 7 }], unrecordedLeft: [], freedBytes: 18
     })
     prunable = ['dep_1', 'dep_2', 'dep_3']
     t.equal((await storage.clean({ dryRun: true, actor: systemActor })).freedBytes, 1061, 'both names go')
@@ -89,12 +95,15 @@ t.test('storage', async t => {
     t.ok(existsSync(stale), 'one project: its archives only')
     await storage.clean({ dryRun: false, actor: systemActor })
     t.notOk(existsSync(stale))
+    t.ok(existsSync(path('dep_unknown.zip')), 'a file without a record may be all that a lost database has left')
     t.equal(recounts, 2, 'the quota counts again after each')
     t.same(pruned, [[project.id, undefined], [project.id, undefined]])
     t.match(listAudit(store, { limit: 10 }), [
       { action: 'storage.clean', projectId: null, detail: '3 archives and 1 temporary file, 1.0 KB' },
       { action: 'storage.clean', projectId: project.id }
     ])
+    await storage.clean({ dryRun: false, unrecorded: true, actor: systemActor })
+    t.notOk(existsSync(path('dep_unknown.zip')), 'it goes when somebody says so')
     await t.rejects(storage.clean({ dryRun: true, projectId: 'proj_x', actor: systemActor }), { code: 'not_found' })
   })
 })

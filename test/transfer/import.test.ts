@@ -23,6 +23,8 @@ async function openImport(t: Parameters<typeof openStage>[0], change: Partial<Tr
   const home = { directory: stage.directory, deployments: join(stage.directory, 'deployments'), tmp: join(stage.directory, 'tmp') }
   mkdirSync(home.deployments)
   const restored: string[] = []
+  const notes: string[] = []
+  const filesNow = (): string => readdirSync(home.deployments).join(' ')
   const needs: TransferNeeds = {
     ...stage,
     home,
@@ -30,6 +32,10 @@ async function openImport(t: Parameters<typeof openStage>[0], change: Partial<Tr
     settings: createSettings(stage),
     deployments: {
       hasRunning: () => false,
+      async note(ids) {
+        notes.push(`${ids.join(' ')}: ${filesNow()}`)
+        return { settle: async () => void notes.push(`settled: ${filesNow()}`) }
+      },
       readOutput: async () => ({ text: '', truncated: false }),
       restore: async ({ projectId }) => void restored.push(projectId)
     },
@@ -44,14 +50,14 @@ async function openImport(t: Parameters<typeof openStage>[0], change: Partial<Tr
     writeFileSync(path, await zipOf({ 'svc-export/manifest.json': '{"schemaVersion":1}', ...Object.fromEntries(entries) }))
     return importPackage({ ...needs, ...given }, path, asked)
   }
-  return { ...stage, home, needs, restored, take }
+  return { ...stage, home, needs, notes, restored, take }
 }
 
 const project = { id: 'proj_a', name: 'A', deployPath: '/srv/svc-test/a', token: 'token-of-a' }
 const deployment = { id: 'dep_a', projectId: 'proj_a', status: 'success', startTime: '2026-01-31T12:00:00.000Z' }
 
 t.test('an import whose transaction fails leaves records and files as they were', async t => {
-  const { store, home, take } = await openImport(t)
+  const { store, home, notes, take } = await openImport(t)
   const artifact = await zipOf({ 'a.txt': 'a' })
   const files = {
     'manifest.json': { schemaVersion: 1, artifacts: [{ projectId: 'proj_a', deployId: 'dep_a' }] },
@@ -63,11 +69,13 @@ t.test('an import whose transaction fails leaves records and files as they were'
   await take(files)
   t.strictSame(readdirSync(home.deployments).sort(), ['dep_a.log', 'dep_a.zip'])
   t.equal(findDeployment(store, 'dep_a')?.hasArtifact, true)
+  t.strictSame(notes.splice(0), ['dep_a: ', 'settled: dep_a.log dep_a.zip'], 'noted before the first file, until the records are durable')
   const before = snapshot(home.deployments)
   const broken: Store = { ...store, write: () => Promise.reject(new Error('the disk is full')) }
   const other = { ...files, 'outputs/dep_a.log': '2026-01-31T12:00:00.000Z two\n', 'deployments.json': [deployment, { ...deployment, id: 'dep_b' }] }
   await t.rejects(take(other, overwrite, { store: broken }), { message: 'the disk is full' })
   t.strictSame(snapshot(home.deployments), before)
+  t.strictSame(notes, ['dep_b: dep_a.log dep_a.zip', 'settled: dep_a.log dep_a.zip'], 'a record that is there needs none')
   t.strictSame(readdirSync(home.tmp), [])
   t.equal(listDeployments(store, { limit: 10 }).length, 1)
   await take(other, overwrite)

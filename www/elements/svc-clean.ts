@@ -30,6 +30,8 @@ interface Trial {
 }
 
 const shownGoing = 8
+/** No id of a project. */
+const unrecordedScope = '+'
 
 /**
  * Deletes what is no longer needed, and says first what that is. Properties `calls`, `projects`; `keep`: the number that
@@ -89,6 +91,7 @@ export class SvcClean extends SvcElement {
             <label for="clean-projectId">${t('Scope')}</label>
             <select id="clean-projectId" name="projectId">
               <option value="">${t('Every project, and temporary files')}</option>
+              <option value="${unrecordedScope}">${t('These, and files without a record')}</option>
               ${this.#projects.map(({ id, name }) => html`<option value="${id}">${name}</option>`)}
             </select>
           </div>
@@ -100,11 +103,13 @@ export class SvcClean extends SvcElement {
 
   #dialog({ result }: Trial): Template {
     const { removed, freedBytes } = result
-    const count = removed.archives.length + removed.temporaryFiles.length
+    const count = removed.archives.length + removed.temporaryFiles.length + removed.unrecordedFiles.length
+    const left = leftWords(result)
     if (count === 0) {
       return html`
         <div class="form">
           <p>${t('Nothing would go: no more is kept than that.')}</p>
+          ${left}
           <div class="actions end">
             <button type="button" autofocus="" @click="${() => this.#close()}">${t('Close')}</button>
           </div>
@@ -115,6 +120,7 @@ export class SvcClean extends SvcElement {
         <div class="going">
           <p>${t('{size} would come free. The way back to these deployments is lost for good:', { size: sizeWords(freedBytes) })}</p>
           <ul class="number">${goingRows(removed, this.#projects)}</ul>
+          ${left}
         </div>`,
       problem: this.#problem === null ? null : errorWords(this.#problem),
       isBusy: this.#isBusy,
@@ -127,7 +133,8 @@ export class SvcClean extends SvcElement {
   async #try(event: Event): Promise<void> {
     const { keep = '', projectId = '' } = submitted(event)
     const request: CleanRequest = {
-      dryRun: true, keep: Number(keep), ...(projectId === '' ? {} : { projectId })
+      dryRun: true, keep: Number(keep),
+      ...(projectId === unrecordedScope ? { unrecorded: true } : projectId === '' ? {} : { projectId })
     }
     await this.#busy(async () => {
       this.#trial = { request, result: await this.calls.clean(request) }
@@ -166,8 +173,19 @@ export class SvcClean extends SvcElement {
   }
 }
 
+/** Files that no record names: after a loss of the database they may be all that is left of it. */
+function leftWords({ unrecordedLeft }: CleanResult): Template | null {
+  if (unrecordedLeft.length === 0) return null
+  const [count, size] = [countWords(unrecordedLeft.length, 'file'), sizeWords(bytesOf(unrecordedLeft))]
+  return html`<p class="muted">${t('{count} without a record stay ({size}): they may be all that is left of a lost database. The scope says whether they go.', { count, size })}</p>`
+}
+
+function bytesOf(files: ReadonlyArray<{ bytes: number }>): number {
+  return files.reduce((sum, each) => sum + each.bytes, 0)
+}
+
 /** What goes, project by project, the largest part first. */
-function goingRows({ archives, temporaryFiles }: CleanResult['removed'], projects: readonly Project[]): Template[] {
+function goingRows({ archives, temporaryFiles, unrecordedFiles }: CleanResult['removed'], projects: readonly Project[]): Template[] {
   const names = new Map(projects.map(({ id, name }) => [id, name]))
   const groups = new Map<string, { count: number; bytes: number }>()
   for (const { projectId, bytes } of archives) {
@@ -179,12 +197,10 @@ function goingRows({ archives, temporaryFiles }: CleanResult['removed'], project
   }))
   const others = rows.splice(shownGoing)
   if (others.length > 0) {
-    const bytes = others.reduce((sum, each) => sum + each.bytes, 0)
-    rows.push({ what: t('and of others'), count: countWords(others.length, 'project'), bytes })
+    rows.push({ what: t('and of others'), count: countWords(others.length, 'project'), bytes: bytesOf(others) })
   }
-  if (temporaryFiles.length > 0) {
-    const bytes = temporaryFiles.reduce((sum, each) => sum + each.bytes, 0)
-    rows.push({ what: t('Temporary files'), count: countWords(temporaryFiles.length, 'file'), bytes })
+  for (const [what, files] of [[t('Temporary files'), temporaryFiles], [t('Files without a record'), unrecordedFiles]] as const) {
+    if (files.length > 0) rows.push({ what, count: countWords(files.length, 'file'), bytes: bytesOf(files) })
   }
   return rows.map(({ what, count, bytes }) => html`
     <li><span class="cut" title="${what}">${what}</span><span class="muted">${count}, ${sizeWords(bytes)}</span></li>`)

@@ -19,6 +19,8 @@ export interface AuditQuery {
 export interface CleanRequest {
   dryRun: boolean
   projectId?: string
+  /** Files that no record names go, too. */
+  unrecorded?: boolean
   keep: number
 }
 
@@ -27,7 +29,10 @@ export interface CleanResult {
   removed: {
     archives: Array<{ deployId: string; projectId: string; bytes: number }>
     temporaryFiles: Array<{ name: string; bytes: number }>
+    unrecordedFiles: Array<{ name: string; bytes: number }>
   }
+  /** Files that no record names, and that stay. */
+  unrecordedLeft: Array<{ name: string; bytes: number }>
   freedBytes: number
 }
 

@@ -77,7 +77,9 @@ async function download({ output }: Context, { client, path, query, signal }: Do
   const startedAtMs = Date.now()
   const bar = output.progress('Exporting')
   try {
-    await writeFile(waiting, '', { mode: 0o600 })
+    // A file that is there keeps its mode, which others may read by.
+    await rm(waiting, { force: true })
+    await writeFile(waiting, '', { mode: 0o600, flag: 'wx' })
     const wanted = { client, query, bar, signal, route: '/api/migration/export', what: 'export', nothing: 'Nothing was exported' }
     await downloadZip(wanted, waiting)
     const manifest = await readManifest(waiting)

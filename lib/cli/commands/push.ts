@@ -45,8 +45,8 @@ export const command = defineCommand({
   },
   details:
     'The token is taken from --token, SVC_DEPLOY_TOKEN (also in .env.local), or the global configuration. Scripts that\n' +
-    'the server has for the project win over those given here. Ctrl-C while uploading leaves nothing behind; afterwards\n' +
-    'the deployment goes on without you. Where clients may not send scripts, only those variables of --set-env and of the\n' +
+    'the server has for the project win over those given here. Ctrl-C while uploading leaves nothing behind; once the\n' +
+    'server has answered, the deployment goes on without you. Where clients may not send scripts, only those variables of --set-env and of the\n' +
     'configuration reach the scripts that the project lists (allowedEnv); the output names the others.',
   examples: [
     ['push', 'what svc.config.json says'],
@@ -166,10 +166,23 @@ async function upload(
     return run
   } catch (error) {
     bar.clear()
-    const isSent = sentBytes >= archive.bytes
-    if (isSent && (error instanceof Interrupted || isBroken(error))) {
-      output.note('All was sent already: the deployment may go on, "svc status" tells')
-    } else if (error instanceof Interrupted) output.note('Interrupted: nothing was deployed')
+    const note = noteOf(error, sentBytes, archive.bytes)
+    if (note !== null) output.note(note)
     throw error
   }
+}
+
+/**
+ * What is known of the deployment when no answer came. Only the answer proves that it began. That it did not is proved
+ * only while the end of the upload is still here: what the network has taken may, or may not, arrive.
+ */
+function noteOf(error: unknown, sentBytes: number, bytes: number): string | null {
+  const isInterrupted = error instanceof Interrupted
+  if (!isInterrupted && !isBroken(error)) return null
+  if (sentBytes >= bytes) {
+    return `${isInterrupted ? 'Interrupted: it' : 'It'} is not known whether a deployment began: all ${formatBytes(bytes)} ` +
+      'had left, and no answer came. "svc status" shows it if one did. To push again is safe: the same files are deployed once more'
+  }
+  if (isInterrupted) return 'Interrupted: nothing was deployed'
+  return sentBytes === 0 ? null : `Nothing was deployed: ${formatBytes(sentBytes)} of ${formatBytes(bytes)} had left`
 }

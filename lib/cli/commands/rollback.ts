@@ -1,10 +1,10 @@
 import { oneLine } from '../../base/one-line.js'
 import { Refusal } from '../../base/refusal.js'
 import type { Deployment } from '../../model/deployment.js'
-import type { Api } from '../api.js'
+import { mayHaveArrived, type Api } from '../api.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { withInterrupts } from '../interrupts.js'
-import { confirm, mustAsk } from '../prompt.js'
+import { confirm, Interrupted, mustAsk } from '../prompt.js'
 import { loadConfiguration, openAdminApi, projectIdOf } from '../session.js'
 import { adminDetails, checkMessage, sharedOptions } from '../common-options.js'
 import { relativeTime } from '../units.js'
@@ -92,6 +92,8 @@ function describe(source: Deployment): string {
   return oneLine(`${source.projectName} to ${source.id} (${relativeTime(source.startTime, Date.now())}${message})`)
 }
 
+const notKnown = 'It is not known whether the rollback began: no answer came. "svc status" shows it if it did'
+
 async function rollBack(
   api: Api,
   source: Deployment,
@@ -100,13 +102,17 @@ async function rollBack(
 ): Promise<number> {
   const { output } = context
   output.note(`Rolling back ${describe(source)}`)
-  const watched = await withInterrupts(context.host, async signal =>
-    watchRun(await api.rollback(source.id, { message, signal }), context, {
+  const watched = await withInterrupts(context.host, async signal => {
+    const run = await api.rollback(source.id, { message, signal }).catch((error: unknown) => {
+      if (error instanceof Interrupted || mayHaveArrived(error)) output.note(notKnown)
+      throw error
+    })
+    return watchRun(run, context, {
       api,
       projectId: source.projectId,
       print: json ? output.note : output.print,
       signal
     })
-  )
+  })
   return reportRun(watched, context, { what: `rolled back to ${source.id}`, json })
 }

@@ -131,9 +131,14 @@ function stateOf({ position, id, status, hasArtifact }: StateRow): DeploymentSta
   return { position, id, isOver: status === 'success' || status === 'failed', hasArtifact: hasArtifact === 1 }
 }
 
+/** The ids of a project's records. */
+export function deploymentIdsOf(db: Reader, projectId: string): string[] {
+  return db.all<{ id: string }>('SELECT id FROM deployments WHERE projectId = ?', projectId).map(({ id }) => id)
+}
+
 /** Removes a project's records; gives their ids, so that their files can go too. Costs less when the project has gone before. */
 export function deleteDeploymentsOf(tx: Transaction, projectId: string): string[] {
-  const ids = tx.all<{ id: string }>('SELECT id FROM deployments WHERE projectId = ?', projectId).map(({ id }) => id)
+  const ids = deploymentIdsOf(tx, projectId)
   tx.run('DELETE FROM deployments WHERE projectId = ?', projectId)
   return ids
 }

@@ -25,6 +25,10 @@ export const words: Words = {
   'Scope': '范围',
   'Show all {count}': '显示全部 {count}',
   'Every project, and temporary files': '所有项目及临时文件',
+  'These, and files without a record': '以上内容及没有记录的文件',
+  'Files without a record': '没有记录的文件',
+  '{count} without a record stay ({size}): they may be all that is left of a lost database. The scope says whether they go.':
+    '{count}没有记录，予以保留（{size}）：它们可能是丢失的数据库仅存的内容。是否删除由范围决定。',
   'Looking…': '正在查看…',
   'Show what would go…': '查看将删除的内容…',
   'Nothing would go: no more is kept than that.': '没有可删除的内容：保留的数量未超过此值。',

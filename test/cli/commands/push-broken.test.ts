@@ -1,0 +1,116 @@
+import type { ChildProcess } from 'node:child_process'
+import { randomFillSync } from 'node:crypto'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import type { Project } from '../../../lib/model/project.js'
+import { startBrokenRelay, type BrokenRelayOptions } from '../../support/broken-relay.js'
+import { startServeProcess, type ServeProcess } from '../../support/serve-process.js'
+import { svc, type SvcOptions } from '../../support/svc.js'
+
+const cwd = t.testdir({ tmp: {} })
+const started = startServeProcess(t, cwd)
+let number = 0
+
+interface Stage {
+  project: Project
+  deployPath: string
+  options: SvcOptions
+}
+
+/** A project with a file that does not compress. */
+async function stage(server: ServeProcess, top: string, { bytes = 88_000, config = {} } = {}): Promise<Stage> {
+  const name = `site${++number}`
+  const deployPath = join(top, `www${number}`)
+  const project = await server.createProject({ name, deployPath })
+  const site = join(cwd, name)
+  mkdirSync(site)
+  writeFileSync(join(site, 'noise.bin'), randomFillSync(Buffer.alloc(bytes)))
+  writeFileSync(join(site, 'svc.config.json'), JSON.stringify({ projectId: project.id, serverUrl: server.url, files: ['noise.bin'], ...config }))
+  return { project, deployPath, options: { cwd: site, env: { SVC_DEPLOY_TOKEN: project.token, TMPDIR: join(cwd, 'tmp') } } }
+}
+
+/** Pushes through a relay that breaks. */
+async function pushBroken(t: Test, relayed: BrokenRelayOptions, given: { bytes?: number } = {}) {
+  const server = await started
+  const { project, options } = await stage(server, cwd, given)
+  const relay = await startBrokenRelay(t, server.url, relayed)
+  const ended = await svc(['push', '--server', relay.url], options)
+  return { ...ended, project, server }
+}
+
+const unknown = /^It is not known whether a deployment began: all \S+ .B had left, and no answer came\. "svc status" shows it/m
+const nothing = /^Nothing was deployed: [\d.]+ \S?B of [\d.]+ \S?B had left$/m
+
+t.test('a connection that breaks before the server has all: no claim that a deployment goes on, and none does', async t => {
+  for (const [afterBytes, bytes] of [[100, 88_000], [500, 88_000], [2_000, 88_000], [70_000, 88_000], [88_000, 88_000], [300_000, 9_000_000]] as const) {
+    await t.test(`after ${afterBytes} of ${bytes}`, async t => {
+      const { code, stdout, stderr, project, server } = await pushBroken(t, { afterBytes }, { bytes })
+      t.equal(code, 1)
+      t.equal(stdout, '')
+      t.match(stderr, /^error: The server could not be reached: /m)
+      t.notMatch(stderr, /goes on|may go on|sent already/)
+      if (!unknown.test(stderr) && !nothing.test(stderr)) t.ok(afterBytes < 1000, `only a request that never was sent needs no note: ${stderr}`)
+      if (bytes > 8_000_000) t.match(stderr, nothing, 'the end of the upload never left')
+      t.same(await server.deployments(project.id), [])
+    })
+  }
+})
+
+t.test('a network that takes everything and delivers nothing: it is not known', async t => {
+  const { code, stderr, project, server } = await pushBroken(t, { swallowsUntil: '--\r\n' })
+  t.equal(code, 1)
+  t.match(stderr, unknown)
+  t.same(await server.deployments(project.id), [])
+})
+
+t.test('an answer that never arrives: it is not known, and "svc status" shows it', async t => {
+  const { code, stderr, project, server } = await pushBroken(t, { hides: 'x-svc-deploy-id' })
+  t.equal(code, 1)
+  t.match(stderr, unknown)
+  t.equal((await server.deployments(project.id)).length, 1)
+})
+
+t.test('Ctrl-C after the end of the upload has left: it is not known', async t => {
+  const server = await started
+  const { options } = await stage(server, cwd)
+  let pushing: ChildProcess | undefined
+  const relay = await startBrokenRelay(t, server.url, { swallowsUntil: '--\r\n', onSwallowed: () => void pushing?.kill('SIGINT') })
+  const { code, stderr } = await svc(['push', '--server', relay.url], { ...options, onOutput: (_, child) => void (pushing = child) })
+  t.equal(code, 130)
+  t.match(stderr, /^Interrupted: it is not known whether a deployment began/m)
+})
+
+t.test('a server that is killed after its head: the push follows by the id, and says how it ended', async t => {
+  const top = t.testdir()
+  const first = await startServeProcess(t, top)
+  const { options, deployPath } = await stage(first, top, {
+    config: { preDeploy: 'echo begun; until [ -e go ]; do sleep 0.05; done' }
+  })
+  const relay = await startBrokenRelay(t, first.url)
+  let restarted: Promise<void> | undefined
+  const { code, stdout, stderr } = await svc(['push', '--server', relay.url], {
+    ...options,
+    onOutput(text) {
+      if (!/^begun$/m.test(text)) return
+      restarted ??= first.stop('SIGKILL').then(() => startServeProcess(t, top)).then(second => void (relay.to = second.url))
+    }
+  })
+  writeFileSync(join(deployPath, 'go'), '')
+  t.equal(code, 1)
+  t.match(stderr, /the connection broke, the deployment goes on: following it \(or later: svc logs -f dep_\w+\)/)
+  t.match(stdout, /The server was restarted/)
+  t.match(stdout, /✘ failed: /)
+})
+
+t.test('a rollback whose answer never arrives says what is not known', async t => {
+  const server = await started
+  const { project, options } = await stage(server, cwd)
+  t.equal((await svc(['push'], options)).code, 0)
+  const relay = await startBrokenRelay(t, server.url, { hides: 'x-svc-deploy-id' })
+  const env = { SVC_TOKEN: server.adminToken, SVC_SERVER_URL: relay.url }
+  const { code, stderr } = await svc(['rollback', project.id, '--yes', '--server', relay.url], { ...options, env })
+  t.equal(code, 1)
+  t.match(stderr, /It is not known whether the rollback began: no answer came\. "svc status" shows it if it did/)
+  t.equal((await server.deployments(project.id)).length, 2)
+})
