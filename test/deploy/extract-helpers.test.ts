@@ -134,7 +134,7 @@ t.test('extraction with the rights of a project user', options, async t => {
       mkdirSync(path, 0o700)
       chownSync(path, nobody, nobody)
     }
-    const text = `${formatHelper({ user: 'nobody', pid: 2 ** 22, startedAt: '1' })}target ${target}\nstaging mark\nready 0 0\ndone\n`
+    const text = `svc-undo 2\nhelper nobody ${2 ** 22} 1\ntarget ${target}\nstaging mark\nready 0 0\ndone\n`
     writeFileSync(journal, text, { mode: 0o600 })
     const full = async (): Promise<void> => { throw new Error('the disk is full') }
     await recoverTargets(executors, { home: { deployments }, onComplete: full })
