@@ -6,6 +6,7 @@ import { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import type { Caller } from '../auth/bearer.js'
 import { Refusal } from '../base/refusal.js'
+import { isDiskFull, messageOf } from '../base/system-error.js'
 import { ndjson } from '../http/ndjson.js'
 import type { Reply, Sink } from '../http/route.js'
 
@@ -39,15 +40,15 @@ export async function writeTo(
       await write({ event: 'done', ...(await work(file, { onBegin, onProgress, signal })) })
     } catch (error) {
       if (!(error instanceof Refusal || (error instanceof Error && 'syscall' in error)) || signal.aborted) throw error
-      await write({ event: 'error', error: sentenceOf(error as NodeJS.ErrnoException, path) })
+      await write({ event: 'error', error: sentenceOf(error, path) })
     } finally {
       await file.close()
     }
   })
 }
 
-function sentenceOf({ code, message }: NodeJS.ErrnoException, path: string): string {
-  return code === 'ENOSPC' || code === 'EDQUOT' ? `there is no space left on the disk of "${path}"; make some, or choose another place` : message
+function sentenceOf(error: unknown, path: string): string {
+  return isDiskFull(error) ? `there is no space left on the disk of "${path}"; make some, or choose another place` : messageOf(error)
 }
 
 async function openEmpty(path: string): Promise<FileHandle> {

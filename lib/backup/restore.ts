@@ -3,6 +3,7 @@ import fs, { chown, lstat, mkdir, open, readdir, realpath, rmdir, utimes } from 
 import { dirname, join } from 'node:path'
 import { formatBytes } from '../base/size.js'
 import { Refusal } from '../base/refusal.js'
+import { isDiskFull } from '../base/system-error.js'
 import { refuseLooseHome } from '../config/trusted-home.js'
 import { ownDirectory } from '../store/owner.js'
 import { deploymentsName } from './contents.js'
@@ -136,8 +137,7 @@ function noSpace(directory: string, how: string, cause?: unknown): Refusal {
 }
 
 function explain(error: unknown, directory: string): unknown {
-  const { code } = error as NodeJS.ErrnoException
-  return code === 'ENOSPC' || code === 'EDQUOT' ? noSpace(directory, 'it became full', error) : error
+  return isDiskFull(error) ? noSpace(directory, 'it became full', error) : error
 }
 
 /** The directories that were made for it, from the data directory up to `made`. */

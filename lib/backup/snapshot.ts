@@ -16,6 +16,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { machineTimeOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import { Refusal } from '../base/refusal.js'
+import { isDiskFull } from '../base/system-error.js'
 import type { Store } from '../store/database.js'
 import type { Followed } from '../store/followers.js'
 import type { Image } from '../store/page-file.js'
@@ -235,8 +236,7 @@ async function besideOf(directory: string, file: FoundFile): Promise<SnapshotFil
 }
 
 function explain(error: unknown, tmp: string): unknown {
-  const { code } = error as NodeJS.ErrnoException
-  if (error instanceof Refusal || (code !== 'ENOSPC' && code !== 'EDQUOT')) return error
+  if (error instanceof Refusal || !isDiskFull(error)) return error
   const sentence = `there is no space in "${tmp}" for an image of the database; make some`
   return new Refusal('unavailable', 'no_space', sentence, { cause: error })
 }

@@ -1,4 +1,5 @@
 import { Refusal, type RefusalKind } from './refusal.js'
+import { codeOf, messageOf } from './system-error.js'
 
 /** An error as it passes between threads, which would otherwise strip it of its class and its fields. */
 export type PackedError =
@@ -11,8 +12,9 @@ export function packError(error: unknown): PackedError {
     const { kind, code, message, field } = error
     return { kind: 'refusal', refusal: { kind, code, message, field } }
   }
-  const { message, code, syscall, stack } = (error instanceof Error ? error : new Error(String(error))) as NodeJS.ErrnoException
-  return { kind: 'error', message, code, syscall, stack }
+  const plain = (error instanceof Error ? error : new Error(String(error))) as NodeJS.ErrnoException
+  const { syscall, stack } = plain
+  return { kind: 'error', message: messageOf(plain), code: codeOf(plain) || undefined, syscall, stack }
 }
 
 /** The error that was packed. */

@@ -46,7 +46,8 @@ export interface Api {
   project(id: string): Promise<Project>
   /** Newest first. */
   deployments(query: { projectId?: string; status?: string; limit?: number }): Promise<Deployment[]>
-  deployment(id: string): Promise<Deployment>
+  /** With its whole output, up to 1 MiB, or with the end of it. */
+  deployment(id: string, options?: { output?: 'whole' | 'end' }): Promise<Deployment>
   /** The whole text, as bytes. */
   output(id: string, options: { timestamps: boolean }): Promise<AsyncIterable<Buffer>>
   /** Replays, then follows until the end; a broken connection is taken up where it broke. */
@@ -67,7 +68,7 @@ export function createApi(client: Client): Api {
     project: id => client.json({ path: `/api/projects/${encodeURIComponent(id)}` }),
     deployments: ({ projectId, status, limit }) =>
       client.json({ path: '/api/logs', query: { projectId, status, limit: limit?.toString() } }),
-    deployment: id => client.json({ path: logPath(id) }),
+    deployment: (id, { output = 'whole' } = {}) => client.json({ path: logPath(id), query: { output } }),
     output: (id, { timestamps }) =>
       client.open({
         path: `${logPath(id)}/output`,

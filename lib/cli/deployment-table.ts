@@ -1,4 +1,4 @@
-import type { DeploymentRow, DeploymentStatus } from '../model/deployment.js'
+import { failedInBackground, type DeploymentRow, type DeploymentStatus } from '../model/deployment.js'
 import type { ProjectStatus } from '../model/project.js'
 import type { Paint } from './colors.js'
 import type { Column } from './table.js'
@@ -11,11 +11,16 @@ export function paintStatus(paint: Paint, status: DeploymentStatus | ProjectStat
   return status === 'idle' ? paint.dim(text) : paint.yellow(text)
 }
 
+/** Its status, and whether its script has failed since, in the background. */
+export function statusWords(row: DeploymentRow): string {
+  return failedInBackground(row) ? `${row.status}, failed in the background` : row.status
+}
+
 /** How deployments are listed. */
 export function deploymentColumns(paint: Paint, nowMs: number): Column<DeploymentRow>[] {
   return [
     { header: 'DEPLOYMENT', cell: row => row.id },
-    { header: 'STATUS', cell: row => row.status, paint: (text, row) => paintStatus(paint, row.status, text) },
+    { header: 'STATUS', cell: statusWords, paint: (text, row) => paintStatus(paint, failedInBackground(row) ? 'failed' : row.status, text) },
     { header: 'STARTED', cell: row => relativeTime(row.startTime, nowMs) },
     { header: 'TOOK', cell: row => row.duration ?? '', align: 'right' },
     {

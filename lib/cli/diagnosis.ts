@@ -89,6 +89,11 @@ async function checkConfig(home: Home): Promise<Finding> {
   return pass(check, home.configFile)
 }
 
+const adviceFor = {
+  starting: 'It puts right what was cut short; wait for it: svc health --wait 60',
+  unhealthy: 'Read on in detail (with the admin token), and in the log of the server'
+}
+
 /** The server: the public probe and, with a token, what it knows of itself. `whyNone` says why there is no token. */
 export async function diagnoseServer(client: Client, token: { from: string } | null, whyNone: string): Promise<Finding[]> {
   const check = 'Server'
@@ -97,7 +102,7 @@ export async function diagnoseServer(client: Client, token: { from: string } | n
   const version =
     probe.status === 'ok'
       ? pass(check, `${client.address} answers, version ${probe.version}`)
-      : failure(check, `${client.address} answers that it is ${probe.status}`, 'Read on in detail (with the admin token), and in the log of the server')
+      : failure(check, `${client.address} answers that it is ${probe.status}`, adviceFor[probe.status])
   if (token === null) {
     return [version, warning('Server, in detail', `not looked at: ${whyNone}`, 'Give it with --token or SVC_TOKEN')]
   }

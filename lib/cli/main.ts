@@ -145,8 +145,9 @@ function missing(error: unknown): null {
 /** A refusal, or what the operating system refused; everything else is a bug and travels on. */
 async function explain(error: unknown): Promise<{ exitCode: number; sentence: string }> {
   const { Refusal } = await import('../base/refusal.js')
+  const { messageOf } = await import('../base/system-error.js')
   if (error instanceof Refusal) return { exitCode: error.kind === 'usage' ? 2 : 1, sentence: error.message }
-  if (error instanceof Error && 'syscall' in error) return { exitCode: 1, sentence: error.message }
+  if (error instanceof Error && 'syscall' in error) return { exitCode: 1, sentence: messageOf(error) }
   throw error
 }
 

@@ -13,6 +13,7 @@ import { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { isInside } from '../base/paths.js'
 import { Refusal } from '../base/refusal.js'
+import { isDiskFull } from '../base/system-error.js'
 import { withWriteStream } from '../base/write-stream.js'
 import { compileGlob, isGlob, type Glob } from '../archive/glob.js'
 import { createIgnore, neverPushed, type IgnoreRules } from '../archive/ignore.js'
@@ -266,7 +267,7 @@ async function writeArchive(
       return { bytes: zipBytes, sha256: hash.digest('hex') }
     })
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+    if (!isDiskFull(error)) throw error
     const sentence = `the archive could not be written: the disk that holds "${dirname(path)}" is full`
     throw new Refusal('unavailable', 'disk_full', sentence, { cause: error })
   }

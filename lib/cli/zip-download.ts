@@ -1,5 +1,6 @@
 import { pipeline } from 'node:stream/promises'
 import { Refusal } from '../base/refusal.js'
+import { isDiskFull } from '../base/system-error.js'
 import { withWriteStream } from '../base/write-stream.js'
 import type { Client } from './client.js'
 import type { Progress } from './progress.js'
@@ -73,11 +74,11 @@ async function receive(download: ZipDownload, file: string): Promise<void> {
 
 /** What a zip that broke off is refused with, or the error as it is. */
 export function explain(error: unknown, { what, nothing }: Pick<ZipDownload, 'what' | 'nothing'>): unknown {
-  const { code } = error as NodeJS.ErrnoException
-  if (code === 'ENOSPC' || code === 'EDQUOT') {
+  if (isDiskFull(error)) {
     const sentence = `${nothing}: there is no space left where it was to be written; make some, or choose another place`
     return new Refusal('unavailable', 'no_space', sentence, { cause: error })
   }
+  const { code } = error as NodeJS.ErrnoException
   if (code !== 'ECONNRESET' && code !== 'ERR_STREAM_PREMATURE_CLOSE') return error
   return broken(what, error)
 }

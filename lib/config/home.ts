@@ -4,12 +4,13 @@
  * rename under a lock; keys that this version does not know are kept.
  */
 import { constants } from 'node:fs'
-import { access, mkdir, open, readFile, rm, rmdir, stat } from 'node:fs/promises'
+import { access, mkdir, readFile, rmdir, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../base/refusal.js'
+import { isDiskFull } from '../base/system-error.js'
 import { parseJsonObject } from './json.js'
+import { withLock } from './lock.js'
 import { replaceFile } from './replace-file.js'
 import { refuseLooseHome } from './trusted-home.js'
 
@@ -47,9 +48,6 @@ export interface GlobalConfig {
 
 const directoryMode = 0o700
 const secretMode = 0o600
-const lockPollMs = 25
-/** A change takes milliseconds: an older lock was left behind by a process that died. */
-const lockStaleMs = 5_000
 
 /** Where the data directory is: `SVC_HOME` (relative to `cwd`, `~/` is the user's home), else `~/.svc`. */
 export function locateHome(env: Environment, cwd: string = process.cwd()): Home {
@@ -112,7 +110,7 @@ async function refuseDirectory(directory: string, error: NodeJS.ErrnoException):
     if (isThere) return refuse('home_not_writable', `this user may not write there${await whoseIs(directory)}; ${asOwner}`)
     return refuse('home_not_writable', 'this user may not create it')
   }
-  return isFull(error) ? refuse('no_space', 'there is no space left on its disk; make some') : error
+  return isDiskFull(error) ? refuse('no_space', 'there is no space left on its disk; make some') : error
 }
 
 const asOwner = 'run svc as the one it belongs to, or give it to this one (chown)'
@@ -126,14 +124,10 @@ async function whoseIs(path: string): Promise<string> {
 
 /** What a start is refused with that finds no space; null: it was something else. */
 export function noSpaceFor(directory: string, error: unknown): Refusal | null {
-  const isFullDisk = isFull(error) || (error instanceof Refusal && error.code === 'disk_full')
-  if (!isFullDisk) return null
+  const isFull = isDiskFull(error) || (error instanceof Refusal && error.code === 'disk_full')
+  if (!isFull) return null
   const sentence = `the data directory "${directory}" cannot be used: there is no space left on its disk; make some, or choose another with SVC_HOME`
   return new Refusal('unavailable', 'no_space', sentence, { cause: error })
-}
-
-function isFull(error: unknown): boolean {
-  return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')
 }
 
 /** Says so where root runs svc on another user's directory; null: it does not. */
@@ -200,34 +194,18 @@ async function readText(path: string): Promise<string> {
 
 /**
  * Changes the global configuration: `change` gets what the file holds, and alters it. Written whole or not at all, mode
- * 0600; a key set to undefined is removed. A broken file is refused and left as it is. Answers what was written.
+ * 0600; a key set to undefined is removed. A broken file is refused and left as it is; so is one that another process goes on
+ * changing (`file_locked`). Answers what was written.
  */
 export async function writeConfig(
   home: Pick<Home, 'directory' | 'configFile'>,
   change: (config: GlobalConfig) => void
 ): Promise<GlobalConfig> {
   await ensureDirectory(home.directory)
-  const release = await lock(`${home.configFile}.lock`)
-  try {
+  return withLock(home.configFile, async () => {
     const config = await readConfig(home)
     change(config)
     await replaceFile(home.configFile, `${JSON.stringify(config, null, 2)}\n`, secretMode)
     return config
-  } finally {
-    await release()
-  }
-}
-
-async function lock(path: string): Promise<() => Promise<void>> {
-  for (;;) {
-    try {
-      await (await open(path, 'wx', secretMode)).close()
-      return () => rm(path, { force: true })
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    }
-    const held = await stat(path).catch(() => null)
-    if (held !== null && Date.now() - held.mtimeMs > lockStaleMs) await rm(path, { force: true })
-    else await sleep(lockPollMs)
-  }
+  })
 }

@@ -9,6 +9,7 @@ import type { Changes, ManifestFile } from '../model/manifest.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import { compareManifests, readManifest } from '../target/manifest.js'
+import { endBackground } from './background.js'
 import { createAdmission, type Waiting } from './admission.js'
 import { createCorrection } from './correction.js'
 import { createEnds, type Ends } from './ends.js'
@@ -26,6 +27,7 @@ import { createRestore, type RestoreRequest } from './restore.js'
 import { createRunner } from './run.js'
 import { refuseClientScripts } from './scripts.js'
 import { findStaleFiles, findUnrecordedFiles } from './strays.js'
+import { createTargetLocks } from './target-locks.js'
 import { readTail, readText, readWindow } from './stored-output.js'
 import type { OutputWindow, StoredBlock, WantedWindow } from './stored-output.js'
 
@@ -159,11 +161,12 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const prune = (projectId: string, keep = settings.number('keep_archives')): Promise<string[]> =>
     pruneArchives({ store, files, quota }, projectId, keep)
   const executors = createExecutors()
+  const targets = createTargetLocks()
   const ends = createEnds(needs)
-  const runner = createRunner({ ...needs, files, executors, ends, live, prune })
+  const runner = createRunner({ ...needs, files, executors, targets, ends, live, prune })
   const admission = createAdmission({ ...needs, files, intake, live, pending, queue, ends, runner, refuseWhenStopping })
   const correction = createCorrection({ ...needs, files, live, queue, ends })
-  const restore = createRestore({ ...needs, files, executors, pending, queue, ends, refuseWhenStopping })
+  const restore = createRestore({ ...needs, files, executors, targets, pending, queue, ends, refuseWhenStopping })
   let isStopping = false
 
   function refuseWhenStopping(): void {
@@ -199,7 +202,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     const cutShort = new StopRequest('stop', 'The server was stopped while the deployment was running')
     if (!wait) for (const run of live.all()) run.stop(cutShort)
     await Promise.all([...dropped, ...live.all().map(run => run.finished)])
-    await leaveTails(live.all().filter(run => run.tail !== null), wait ? tailGraceMs : 0)
+    await leaveTails(needs, live.all().filter(run => run.tail !== null), wait ? tailGraceMs : 0)
     await ends.settle().catch(error => needs.log('The ends of some deployments are not recorded', error))
     await executors.close()
   }
@@ -264,7 +267,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
 }
 
 /** Scripts in the background go on without the server; what they print from here on is nowhere kept. */
-async function leaveTails(runs: LiveRun[], graceMs: number): Promise<void> {
+async function leaveTails(needs: DeployNeeds, runs: LiveRun[], graceMs: number): Promise<void> {
   const left = new Set(runs)
   const giveUp = new AbortController()
   const grace = sleep(graceMs, undefined, { signal: giveUp.signal }).catch(() => {})
@@ -273,5 +276,6 @@ async function leaveTails(runs: LiveRun[], graceMs: number): Promise<void> {
   for (const run of left) {
     run.output.say('→ the server stops; the post-deploy script goes on in the background, what it prints is not kept')
     await run.output.flush().catch(() => {})
+    await endBackground(needs, run.deployId, { complaint: null, exitCode: null })
   }
 }

@@ -9,7 +9,9 @@ import { lstat, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ArchiveLimits } from '../archive/read.js'
 import { unpackError } from '../base/packed-error.js'
+import { isInside } from '../base/paths.js'
 import { Refusal } from '../base/refusal.js'
+import { codeOf, messageOf } from '../base/system-error.js'
 import type { Rights } from '../proc/identity.js'
 import { summarizeManifest } from '../target/manifest.js'
 import { stagingName } from '../target/staging.js'
@@ -34,6 +36,10 @@ export interface ExtractOptions {
   archivePath: string
   /** The project's deployPath; made when it is missing. */
   target: string
+  /** Where it leads, as it is held (target-locks.ts): if it has come to lead elsewhere, that is refused. */
+  real?: string | undefined
+  /** Whether a deployment works on its target now: its journal is left alone. */
+  isAtWork?: (deployId: string) => boolean
   /** Whose rights all work below the target has; absent or null: those of svc. */
   rights?: Rights | null | undefined
   deployId: string
@@ -60,10 +66,10 @@ export function extractionLimits(settings: { number(key: 'max_extracted_size'): 
  * (`unavailable`) no_space, not_permitted; an abort rejects with the signal's reason.
  */
 export async function extractArchive(executors: Executors, options: ExtractOptions): Promise<Extracted> {
-  const { archivePath, target, rights = null, deployId, home, limits, isDurable = true, signal } = options
+  const { archivePath, target, real, rights = null, deployId, home, limits, isDurable = true, signal } = options
   signal.throwIfAborted()
   await finishEarlier(executors, options)
-  const extraction: ExtractionJob = { target, deployId, umask: rights?.umask ?? process.umask(), masksModes: rights?.umask != null, limits, isDurable }
+  const extraction: ExtractionJob = { target, real, deployId, umask: rights?.umask ?? process.umask(), masksModes: rights?.umask != null, limits, isDurable }
   const journalPath = join(home.deployments, `${deployId}.undo`)
   const manifestPath = join(home.deployments, `${deployId}.manifest`)
   const executor = executors.as(rights)
@@ -96,16 +102,16 @@ async function putBack(executor: Executor, journalPath: string, signal: AbortSig
   throw new Error(notPutBack)
 }
 
-/** An earlier extraction into the same target that could not be put back at the time must be first. */
-async function finishEarlier(
-  executors: Executors, { home, target, signal, onEarlierComplete = async () => {} }: ExtractOptions
-): Promise<void> {
-  const journals = listJournals(home.deployments)
+/** An earlier extraction into the same target, or within or above it, that could not be put back at the time must be first. */
+async function finishEarlier(executors: Executors, options: ExtractOptions): Promise<void> {
+  const { home, target, signal, isAtWork, onEarlierComplete = async () => {} } = options
+  const journals = listJournals(home.deployments).filter(({ deployId }) => !isAtWork?.(deployId))
   if (journals.length === 0) return
-  const real = await realpath(target).catch(() => target)
+  const real = options.real ?? await realpath(target).catch(() => target)
   for (const { deployId, path } of journals) {
     const journal = describeJournal(path)
-    if (journal === null || journal.target !== real) continue
+    if (journal === null || journal.target === null) continue
+    if (!isInside(journal.target, real) && !isInside(real, journal.target)) continue
     const executor = await executors.ofJournal(journal.helper)
     if (executor.isStuck(deployId)) {
       throw new Refusal('unavailable', 'target_stuck',
@@ -146,12 +152,11 @@ const sentences: Record<string, [code: string, sentence: string]> = {
 
 /** What the disk said, where the operator can cure it. */
 function explain(error: Error, rights: Rights | null): Error {
-  const { code, message } = error as NodeJS.ErrnoException
-  const known = sentences[code ?? '']
+  const known = sentences[codeOf(error)]
   if (error instanceof Refusal || known === undefined) return error
   const [refused, reason] = known
   const why = rights === null ? reason : reason.replace('svc', `the user "${rights.identity.name}"`)
-  return new Refusal('unavailable', refused, `The target was left as it was: ${why} (${message})`, { cause: error })
+  return new Refusal('unavailable', refused, `The target was left as it was: ${why} (${messageOf(error)})`, { cause: error })
 }
 
 export interface RecoveryOptions {

@@ -7,12 +7,13 @@ import { createEntryReader, isSmall } from '../archive/entry-data.js'
 import { checkLinks, maxLinkBytes } from '../archive/links.js'
 import { checkNames, refuse } from '../archive/names.js'
 import type { Archive, ArchiveLimits } from '../archive/read.js'
+import { Refusal } from '../base/refusal.js'
 import { commit } from '../target/commit.js'
 import { discardFiles } from '../target/discard.js'
 import { syncDirectory, type Disk } from '../target/disk.js'
 import { createTargetSync, type SyncFileSystem } from '../target/durable.js'
 import { holdFolders, type Folders } from '../target/folders.js'
-import type { HeldDirectory } from '../target/held.js'
+import { canHoldDirectories, type HeldDirectory } from '../target/held.js'
 import { writeManifest, type Manifest, type ManifestFile } from '../target/manifest.js'
 import { planTarget, type Item } from '../target/plan.js'
 import { holdTarget, type HeldTarget } from '../target/reach.js'
@@ -26,6 +27,8 @@ import { runSync } from './sync-program.js'
 
 export interface ExtractionJob {
   target: string
+  /** Where the target must lead; undefined: wherever it does. */
+  real?: string | undefined
   deployId: string
   limits: ArchiveLimits
   umask: number
@@ -58,6 +61,7 @@ export async function runExtraction(
   try {
     const root = holdTarget(disk, job.target, { make: true })
     try {
+      if (canHoldDirectories && job.real !== undefined && root.real !== job.real) throw leadsElsewhere(job.target, root.real)
       return await extractInto(root, archive, { job, files, disk, check, syncFileSystem })
     } finally {
       root.close()
@@ -65,6 +69,11 @@ export async function runExtraction(
   } finally {
     archive.close()
   }
+}
+
+function leadsElsewhere(target: string, real: string): Refusal {
+  const sentence = `Nothing was changed: "${target}" has just come to lead to "${real}"; deploy again`
+  return new Refusal('conflict', 'target_moved', sentence)
 }
 
 interface ExtractionNeeds {

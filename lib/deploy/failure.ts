@@ -1,5 +1,6 @@
 import { oneLine } from '../base/one-line.js'
 import { Refusal } from '../base/refusal.js'
+import { codeOf, isDiskFull, messageOf } from '../base/system-error.js'
 import type { StepName } from '../model/deployment.js'
 
 /** Why a run was told to stop: the reason its signal aborts with. */
@@ -46,17 +47,14 @@ export function refuseFullDisk(error: unknown): unknown {
 }
 
 function explain(error: NodeJS.ErrnoException): string {
+  const code = codeOf(error)
+  if (code === 'EDQUOT') return `the disk quota is used up${where(error)}; free some space, or raise it, and deploy again`
   if (isDiskFull(error)) return `no space is left on the disk${where(error)}; free some and deploy again`
-  if (error.code === 'EACCES' || error.code === 'EPERM') return `svc may not write${where(error)} (${error.code})`
-  if (error.code === 'EROFS') return `the file system is read-only${where(error)}`
-  return error.message || String(error)
+  if (code === 'EACCES' || code === 'EPERM') return `svc may not write${where(error)} (${code})`
+  if (code === 'EROFS') return `the file system is read-only${where(error)}`
+  return messageOf(error) || String(error)
 }
 
 function where(error: NodeJS.ErrnoException): string {
   return error.path === undefined ? '' : ` at "${error.path}"`
-}
-
-function isDiskFull(error: unknown): boolean {
-  const code = (error as NodeJS.ErrnoException | null)?.code
-  return code === 'ENOSPC' || code === 'EDQUOT'
 }

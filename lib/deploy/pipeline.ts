@@ -2,6 +2,7 @@ import { countOf } from '../base/count.js'
 import { closing } from '../base/closing.js'
 import { formatBytes } from '../base/size.js'
 import type { DeploymentStep } from '../model/deployment.js'
+import { leaveRunning } from './background.js'
 import type { Extracted } from './extraction.js'
 import { runScript, startScript, type ScriptStage, type Tail } from './script-run.js'
 import type { ChosenScripts } from './scripts.js'
@@ -34,6 +35,7 @@ export async function runPipeline(run: PipelineRun, result: PipelineResult): Pro
     await steps.run('preDeploy', step => runScript(stage, scripts.preDeploy, step))
     await steps.run('extract', () => extract(run))
     await steps.run('postDeploy', step => runPostDeploy(run, result, step))
+    if (result.tail !== null) leaveRunning(steps.all())
   })
 }
 

@@ -13,6 +13,7 @@ import type { DeployNeeds } from './needs.js'
 import type { Pending } from './pending.js'
 import { recordComplete } from './placement.js'
 import type { Queue } from './queue.js'
+import type { TargetLocks } from './target-locks.js'
 
 export interface RestoreRequest {
   projectId: string
@@ -30,10 +31,10 @@ export interface RestoreRequest {
  */
 export function createRestore(
   needs: DeployNeeds & {
-    files: DeployFiles; executors: Executors; pending: Pending; queue: Queue<Waiting>; ends: Pick<Ends, 'settle'>; refuseWhenStopping(): void
+    files: DeployFiles; executors: Executors; targets: TargetLocks; pending: Pending; queue: Queue<Waiting>; ends: Pick<Ends, 'settle'>; refuseWhenStopping(): void
   }
 ): (request: RestoreRequest) => Promise<Extracted> {
-  const { store, home, ids, settings, executors, pending, queue } = needs
+  const { store, home, ids, settings, executors, targets, pending, queue } = needs
 
   async function extract(id: string, { projectId, archivePath, deployId, signal }: RestoreRequest): Promise<Extracted> {
     await needs.ends.settle()
@@ -43,14 +44,17 @@ export function createRestore(
     const target = await executors.makeTarget(rights, project.deployPath, { home: home.directory, allowSystemPaths: needs.allowSystemPaths })
     const options = { limits: extractionLimits(settings), isDurable: settings.flag('durable_targets') }
     const note = await pending.note([id])
+    const given = signal ?? new AbortController().signal
     try {
-      const given = signal ?? new AbortController().signal
+      const real = await targets.hold(id, target, { signal: given })
       const onEarlierComplete = (earlier: string): Promise<void> => recordComplete(needs, earlier)
-      const extracted = await extractArchive(executors, { ...options, archivePath, target, rights, deployId: id, home, signal: given, onEarlierComplete })
+      const job = { ...options, archivePath, target, real, isAtWork: targets.isHeld, onEarlierComplete, rights, deployId: id, home }
+      const extracted = await extractArchive(executors, { ...job, signal: given })
       if (deployId !== null) await store.write(tx => placeAgain(tx, { deployId, projectId }))
       await endJournal(home, { deployId: id, target })
       return extracted
     } finally {
+      targets.release(id)
       await note.removeFiles()
     }
   }

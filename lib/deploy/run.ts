@@ -5,6 +5,7 @@ import type { Project } from '../model/project.js'
 import { findRights, type Rights } from '../proc/identity.js'
 import { liveDeployment, updateDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
+import { endBackground } from './background.js'
 import { acceptClientEnv, linesOfDropped, scriptEnvironment } from './environment.js'
 import { endJournal, extractArchive, extractionLimits } from './extract.js'
 import type { Ends } from './ends.js'
@@ -19,6 +20,7 @@ import { endOf, eventOf, isExtracted, moveRecord, notifyOf, recordProgress, stay
 import type { ScriptStage, Tail } from './script-run.js'
 import { chooseScripts, mayClientsSendScripts, permittedScripts, type ChosenScripts, type OfferedScripts } from './scripts.js'
 import { createSteps } from './steps.js'
+import type { TargetLocks } from './target-locks.js'
 
 /** A deployment that has been recorded, with all that its turn will need. */
 export interface Planned {
@@ -50,6 +52,7 @@ interface Turn {
 export interface RunnerNeeds extends DeployNeeds {
   files: DeployFiles
   executors: Executors
+  targets: TargetLocks
   ends: Ends
   live: Live
   /** Called when a deployment is final: archives may go. */
@@ -57,7 +60,7 @@ export interface RunnerNeeds extends DeployNeeds {
 }
 
 export function createRunner(needs: RunnerNeeds): Runner {
-  const { store, clock, files, ends, log } = needs
+  const { store, clock, files, targets, ends, log } = needs
 
   async function run(planned: Planned): Promise<DeploymentRow> {
     const result: PipelineResult = { tail: null }
@@ -90,6 +93,8 @@ export function createRunner(needs: RunnerNeeds): Runner {
       if (isBug(error)) log(`Deployment ${row.id} met a fault`, error)
       const cause = error instanceof StopRequest ? error.by : 'end'
       return { status: 'failed', cause, errorMessage: sentenceOf(error, null) }
+    } finally {
+      targets.release(row.id)
     }
   }
 
@@ -114,11 +119,17 @@ export function createRunner(needs: RunnerNeeds): Runner {
       steps,
       scripts,
       stage: stageOf(planned, turn),
-      makeTarget: () => needs.executors.makeTarget(rights, target, { home: needs.home.directory, allowSystemPaths: needs.allowSystemPaths }),
+      async makeTarget() {
+        await needs.executors.makeTarget(rights, target, { home: needs.home.directory, allowSystemPaths: needs.allowSystemPaths })
+        await holdTarget(planned, target)
+      },
       async extract() {
         const extracted = await extractArchive(needs.executors, {
           archivePath: files.archive(row.id),
           target,
+          // The pre-deploy script may have changed where it leads.
+          real: await holdTarget(planned, target),
+          isAtWork: targets.isHeld,
           rights,
           deployId: row.id,
           home: needs.home,
@@ -134,6 +145,12 @@ export function createRunner(needs: RunnerNeeds): Runner {
       writeChanges: (changes: Uint8Array[]) => needs.executors.writeChanges(rights, files.changes(row.id), changes),
       discardUpload: planned.discardUpload
     }
+  }
+
+  function holdTarget({ row, live }: Planned, target: string): Promise<string> {
+    const onWait = (forWhom: string, real: string): void =>
+      live.output.say(`→ this deployment waits for ${forWhom}, which works in the same directory: ${real}`)
+    return targets.hold(row.id, target, { signal: live.signal, onWait })
   }
 
   function stageOf({ row, live, env }: Planned, { project, rights, previousId, scripts }: Turn): ScriptStage {
@@ -199,21 +216,10 @@ export function createRunner(needs: RunnerNeeds): Runner {
     const goodEnd = '→ post-deploy script in the background ended with exit code 0'
     live.output.say(complaint === null ? goodEnd : `✗ ${complaint}`)
     await tidy(planned)
-    const isThere = await store.write(tx => updateDeployment(tx, row.id, { steps: row.steps })).catch(() => true)
     // A script may fail before its deployment has come to its end, which is what the world hears first.
-    if (complaint !== null && isThere) reportTail(await live.finished, complaint)
-  }
-
-  function reportTail(row: DeploymentRow, complaint: string): void {
-    needs.audit({
-      action: 'deploy.post_deploy_failed',
-      actor: { name: 'system', ip: null },
-      projectId: row.projectId,
-      target: row.id,
-      detail: complaint,
-      ok: false
-    })
-    notifyOf(needs, row, { trigger: 'async_post_deploy', event: 'deploy_failure', errorMessage: complaint })
+    await live.finished
+    const exitCode = row.steps.find(({ name }) => name === 'postDeploy')?.exitCode ?? null
+    await endBackground(needs, row.id, { complaint, exitCode })
   }
 
   async function discardUpload(planned: Planned): Promise<void> {

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import { Refusal } from '../base/refusal.js'
+import { isDiskFull } from '../base/system-error.js'
 import type { Reached } from './contents.js'
 import { openAgain, type OpenedLog } from './open.js'
 
@@ -190,7 +191,7 @@ function explain(error: NodeJS.ErrnoException, path: string): Error {
   if (error.code?.startsWith('Z_')) {
     return new Refusal('invalid', 'broken_gzip', `"${path}" cannot be shown: it is no complete gzip file`, { cause: error })
   }
-  if (error.code === 'ENOSPC') {
+  if (isDiskFull(error)) {
     return new Refusal('unavailable', 'no_space', `"${path}" cannot be inflated: svc's disk is full`, { cause: error })
   }
   return error

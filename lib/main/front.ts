@@ -18,7 +18,7 @@ import type { Environment, Home } from '../config/home.js'
 import type { Store } from '../store/database.js'
 import { findProjectByToken } from '../store/tables/projects.js'
 import { createProbe } from '../system/probe.js'
-import type { Probe } from '../system/probe.js'
+import type { Probe, ProbeNeeds } from '../system/probe.js'
 import { createSettings } from '../system/settings.js'
 import type { Settings } from '../system/settings.js'
 
@@ -56,7 +56,9 @@ export interface Front {
 }
 
 /** Built before everything else: it is all that a server needs to listen. */
-export function createFront({ store, home, clock, ids, version, log }: World, admin: AdminToken): Front {
+export function createFront(
+  { store, home, clock, ids, version, log }: World, admin: AdminToken, { isRecovering }: Pick<ProbeNeeds, 'isRecovering'> = {}
+): Front {
   const startedAtMs = elapsedOf(clock)
   const onError = (error: unknown): void => log('An audit entry could not be kept', error)
   const audit = createAudit({ store, clock, ids, onError, keepDays: () => settings.number('audit_days') })
@@ -73,7 +75,7 @@ export function createFront({ store, home, clock, ids, version, log }: World, ad
     allowList,
     limiter
   })
-  const probe = createProbe({ store, clock, version, startedAtMs, directory: home.directory, hasToken: () => hasToken(admin) })
+  const probe = createProbe({ store, clock, version, startedAtMs, directory: home.directory, hasToken: () => hasToken(admin), isRecovering })
   return { admin, audit, failures, limiter, settings, tickets, allowList, bearer, probe, startedAtMs }
 }
 

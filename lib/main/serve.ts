@@ -13,6 +13,7 @@ import { ensureHome, noSpaceFor, readConfig, warningOfRoot } from '../config/hom
 import type { Environment, Home } from '../config/home.js'
 import { refuseNetworkHome } from '../config/network-home.js'
 import { readPublicUrl } from '../config/public-url.js'
+import { lookForLeftovers } from '../deploy/leftovers.js'
 import { normaliseBase } from '../http/base-path.js'
 import type { HttpServer } from '../http/server.js'
 import { openStore } from '../store/database.js'
@@ -88,7 +89,7 @@ const deploymentGraceMs = 24 * 60 * 60_000
 
 /**
  * Takes possession of the data directory, listens, and puts right what a stopped or killed server left behind. Until
- * that is done, health is answered and every other request waits. Refuses a directory or port that is in use, and a
+ * that is done, health is answered, with `starting` if there is something to put right, and every other request waits. Refuses a directory or port that is in use, and a
  * store that cannot be read; what was opened by then is closed again.
  */
 export async function serve(options: ServeOptions): Promise<RunningServer> {
@@ -113,6 +114,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     opened.push(() => owner.release())
     if (await finishRestore(home.directory)) await ensureHome(home)
     await reportLeftovers(home, report)
+    const isLeftBehind = lookForLeftovers(home.deployments)
     const store = await openStore({ directory: home.directory, sqlite: options.sqlite, clock, warn: report.warn })
     opened.push(() => store.close())
     const override = await readOverride(options)
@@ -122,7 +124,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const version = readVersion()
     const { terminal = true, allowSystemPaths = false } = options
     const world: World = { store, home, clock, ids, environment, terminal, allowSystemPaths, version, publicUrl, log }
-    const front = createFront(world, adminToken)
+    let isRecovering = await isLeftBehind(store)
+    const front = createFront(world, adminToken, { isRecovering: () => isRecovering })
     const onRequest = options.requests ? (event: RequestEvent) => reportRequest(report, event) : undefined
     const http = createListener(front, { base, publicUrl, log, onRequest, ...entrance.secure })
     opened.push(() => http.close({ graceMs: 0 }))
@@ -142,6 +145,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     opened.push(() => services.deployer.stop({ wait: false }))
     opened.push(() => services.terminals.stop())
     http.complete(createTable(services, { base, publicUrl }))
+    isRecovering = false
     const telemetry = new AbortController()
     void sendReport({ event: 'svc.serve.startup', home, environment, version, clock, signal: telemetry.signal })
     const reload = createReload([reloadToken(adminToken, options), entrance.reload], report)

@@ -15,6 +15,7 @@ export type StepName = (typeof stepNames)[number]
 
 export interface DeploymentStep {
   name: StepName
+  /** A script in the background is `running` until it ends, also when the deployment is final. */
   status: 'running' | 'success' | 'failed' | 'skipped'
   startedAt: string
   endedAt: string | null
@@ -28,6 +29,12 @@ export interface RanScript {
   source: 'platform' | 'client'
   script: string
   async: boolean
+}
+
+/** Whether the post-deploy script failed in the background, which leaves the deployment what it is (§3). */
+export function failedInBackground({ steps, scripts }: Pick<DeploymentRow, 'steps' | 'scripts'>): boolean {
+  const isAsync = scripts.some(script => script.step === 'postDeploy' && script.async)
+  return isAsync && steps.some(step => step.name === 'postDeploy' && step.status === 'failed')
 }
 
 /** A deployment record as it is stored: all but the output, which is a file of its own. Unknown yet: null. */

@@ -15,7 +15,7 @@ export interface ServerStatus {
 
 /** What anybody may know (§2.10). */
 export interface HealthReport {
-  /** `starting`: there is no admin token yet. */
+  /** `starting`: there is no admin token yet, or what a killed server left behind is still being put right. */
   status: 'ok' | 'starting' | 'unhealthy'
   /** Seconds. */
   uptime: number

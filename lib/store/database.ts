@@ -10,16 +10,17 @@
  *
  * When a line cannot be written (disk full), every write that waits is refused and memory is rebuilt from the disk.
  * `state().ok` is false from then until a write succeeds. When even that fails, there is no memory to read from: reads
- * are refused, and each write first tries to rebuild it. A large svc.db that turns out to be damaged while it is in use
+ * are refused; each write, and a read now and then, first tries to rebuild it. A large svc.db that turns out to be damaged while it is in use
  * (page-check-thread.ts) is read on, but no longer written.
  *
  * The caller owns the directory (owner.ts): two stores on one would spoil it.
  */
 import { join } from 'node:path'
 import type { SqlJsStatic } from 'sql.js'
-import { systemClock } from '../base/clock.js'
+import { elapsedOf, systemClock } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import { Refusal } from '../base/refusal.js'
+import { codeOf, isDiskFull, messageOf } from '../base/system-error.js'
 import { createCheckpoints, stampedImage } from './checkpoint.js'
 import { realDisk } from './disk.js'
 import type { Disk } from './disk.js'
@@ -105,6 +106,8 @@ const defaultIdleMs = 30 * 1000
 const defaultFoldBytes = 4 * 1024 * 1024
 /** A large svc.db is looked at when the start is over, or when it is to be written anew. */
 const verifyAfterMs = 2000
+/** Where memory could not be rebuilt, a read tries it again after so long: nobody may write for hours. */
+const rebuildMs = 1000
 /** One transaction as text; what V8 takes as one string is 512 Mi characters. */
 const maxTransactionLength = 256 * 1024 * 1024
 
@@ -120,6 +123,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const migrated = await upgrade(recovered, { disk, clock, databasePath })
   let memory: Memory | null = recovered.memory
   let failure: string | null = null
+  let rebuiltAtMs = -Infinity
   let isWriting = false
   /** What the write that is being made has changed so far. */
   let unfinished: Call[] = []
@@ -179,6 +183,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 
   /** Memory becomes what the disk holds, after a write in it could not be made durable. */
   function rebuild(): void {
+    rebuiltAtMs = elapsedOf(clock)
     revision++
     followers.touchAll()
     versions.countAll()
@@ -193,6 +198,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   }
 
   function live(): Memory {
+    if (memory === null && closing === null && elapsedOf(clock) - rebuiltAtMs >= rebuildMs) rebuild()
     if (memory === null) {
       throw new Refusal('unavailable', 'database_unavailable', `the database is not available: ${failure ?? 'it is closed'}`)
     }
@@ -306,15 +312,11 @@ function withinLimit(text: string): string {
 }
 
 function reasonOf(error: unknown): string {
-  const { code, message } = error as NodeJS.ErrnoException
-  return isFull(code) ? 'the disk is full' : message
-}
-
-function isFull(code: string | undefined): boolean {
-  return code === 'ENOSPC' || code === 'EDQUOT'
+  if (codeOf(error) === 'EDQUOT') return 'the disk quota is used up'
+  return isDiskFull(error) ? 'the disk is full' : messageOf(error)
 }
 
 function notSaved(error: unknown): Refusal {
-  const code = isFull((error as NodeJS.ErrnoException).code) ? 'disk_full' : 'write_failed'
+  const code = isDiskFull(error) ? 'disk_full' : 'write_failed'
   return new Refusal('unavailable', code, `the change was not saved: ${reasonOf(error)}`, { cause: error })
 }

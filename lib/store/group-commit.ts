@@ -10,7 +10,7 @@ export interface GroupCommit {
   readonly durable: number
   /** Takes a transaction that has just run; resolves once it is durable. */
   push(text: string): Promise<void>
-  /** Resolves once all that have run are durable; rejects when they were refused. */
+  /** Resolves once all that have run are durable; rejects when they are refused meanwhile. */
   settled(): Promise<void>
   /** Runs `work` while no line is being written. */
   between<T>(work: () => Promise<T>): Promise<T>
@@ -63,6 +63,8 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
       const refused = [...batch, ...waiting]
       waiting = []
       executed = durable
+      // Memory is what the disk holds again: who asks from here on has nothing to wait for.
+      latest = Promise.resolve()
       const reason = options.onFailure(error)
       for (const { reject } of refused) reject(reason)
       return

@@ -6,6 +6,7 @@
  * off, and the cut synced, before the next line is written; likewise a rename that could not be synced.
  */
 import { dirname } from 'node:path'
+import { isDiskFull } from '../base/system-error.js'
 import type { Disk, DiskFile } from './disk.js'
 import { encodeHeader } from './redo.js'
 
@@ -111,7 +112,7 @@ async function reserve(file: DiskFile, from: number): Promise<number> {
     await file.write(new Uint8Array(reserveBytes), from)
     return from + reserveBytes
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+    if (!isDiskFull(error)) throw error
     return from
   }
 }

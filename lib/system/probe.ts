@@ -11,7 +11,7 @@ export interface Probe {
   isWritable(): Promise<boolean>
 }
 
-interface Needs {
+export interface ProbeNeeds {
   store: Pick<Store, 'state' | 'write'>
   clock: Clock
   version: string
@@ -20,6 +20,8 @@ interface Needs {
   directory: string
   /** Whether there is an admin token. */
   hasToken(): boolean
+  /** Whether what a killed server left behind is still being put right. */
+  isRecovering?: (() => boolean) | undefined
 }
 
 /** There is at most one write in this time, however often health is requested. */
@@ -32,7 +34,7 @@ const limitMs = 3000
 const probeBytes = 4096
 
 /** Whether the service works, in a word. */
-export function createProbe({ store, clock, version, startedAtMs, directory, hasToken }: Needs): Probe {
+export function createProbe({ store, clock, version, startedAtMs, directory, hasToken, isRecovering = () => false }: ProbeNeeds): Probe {
   const path = join(directory, 'health.probe')
   let known: { isWritable: boolean; atMs: number } | null = null
   let looking: Promise<boolean> | null = null
@@ -54,7 +56,7 @@ export function createProbe({ store, clock, version, startedAtMs, directory, has
   function statusOf(isWritable: boolean): HealthReport['status'] {
     const isReachable = hasToken()
     hasStarted ||= isReachable
-    if (!hasStarted) return 'starting'
+    if (!hasStarted || isRecovering()) return 'starting'
     return isReachable && isWritable && store.state().ok ? 'ok' : 'unhealthy'
   }
 

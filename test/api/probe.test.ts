@@ -13,6 +13,7 @@ t.test('§4.8: the word that a probe gets: 200, or the same shape with 503', asy
     const report: HealthReport = { status, uptime: 1, version: 'dev' }
     const { method, path, auth, handle } = probeRow({ report: async () => report })
     t.same({ method, path, auth }, { method: 'GET', path: '/api/health', auth: 'public' })
-    t.same(await handle({} as ApiRequest), { kind: 'json', status: expected, body: report })
+    const headers = status === 'starting' ? { headers: { 'retry-after': '1' } } : {}
+    t.same(await handle({} as ApiRequest), { kind: 'json', status: expected, body: report, ...headers })
   }
 })

@@ -155,5 +155,6 @@ t.test('stopping leaves a script in the background alone, and says so', async t 
   await stage.deployer.stop({ wait: false })
   t.match(await stage.output(row.id), /→ the server stops; the post-deploy script goes on in the background/)
   t.equal(stage.row(row.id).status, 'success')
+  t.match(stage.row(row.id).steps[4], { name: 'postDeploy', status: 'success', exitCode: null, endedAt: String }, 'its end is not known')
   while (!(await readdir(project.deployPath)).includes('done')) await sleep(20)
 })

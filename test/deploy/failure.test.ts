@@ -11,7 +11,7 @@ t.test('an error becomes one sentence that names the step and the cure', async t
     [system('ENOSPC'), 'Extracting the archive failed: no space is left on the disk; free some and deploy again'],
     [
       system('EDQUOT', '/srv/a'),
-      'Extracting the archive failed: no space is left on the disk at "/srv/a"; free some and deploy again'
+      'Extracting the archive failed: the disk quota is used up at "/srv/a"; free some space, or raise it, and deploy again'
     ],
     [system('EACCES', '/srv'), 'Extracting the archive failed: svc may not write at "/srv" (EACCES)'],
     [system('EROFS'), 'Extracting the archive failed: the file system is read-only'],

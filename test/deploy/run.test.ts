@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { readFile, readdir } from 'node:fs/promises'
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import { join } from 'node:path'
+import { failedInBackground, type DeploymentStep } from '../../lib/model/deployment.js'
 import { deployStage, type DeployStage } from '../support/deploy-stage.js'
 import { isRunning } from '../support/processes.js'
 
@@ -54,13 +55,17 @@ t.test('in the background: success at once, the output still comes', async t => 
   )
   t.notMatch(await stage.output(row.id), /^end$/m)
   t.notOk(stage.deployer.hasRunning(project.id), 'what is over is over')
+  const step = (at: number): unknown => stage.row(row.id).steps[at]
+  t.match(step(4), { name: 'postDeploy', status: 'running', endedAt: null, exitCode: null })
 
   const next = await stage.deploy(project, { go: '' })
   t.equal(next.status, 'success', 'the next deployment does not wait for it')
   const end = /^a\.txt\nend\n→ post-deploy script in the background ended with exit code 0$/m
   await until(async () => end.test(await stage.output(row.id)))
   await until(async () => (await readdir(stage.home.tmp)).length === 0)
-  t.match(stage.row(row.id), { status: 'success', steps: [{}, {}, {}, {}, { name: 'postDeploy', exitCode: 0 }, {}] })
+  t.equal(stage.row(row.id).status, 'success')
+  await until(() => (stage.row(row.id).steps[4] as DeploymentStep).status !== 'running')
+  t.match(step(4), { status: 'success', exitCode: 0, endedAt: String })
   t.strictSame(told(stage), ['cli deploy_success null', 'cli deploy_success null'])
 })
 
@@ -72,7 +77,8 @@ t.test('in the background: a failure leaves the success, is audited and told', a
   await until(() => stage.notices.length === 2)
   const error = 'The post-deploy script in the background ended with exit code 4'
   t.strictSame(told(stage), ['cli deploy_success null', `async_post_deploy deploy_failure ${error}`])
-  t.match(stage.notices.map(({ deployment }) => deployment), [row, row], 'of the deployment as it ended')
+  t.match(stage.notices[0]?.deployment, row, 'of the deployment as it ended')
+  t.match(stage.notices[1]?.deployment, { id: row.id, status: 'success', endTime: row.endTime })
   t.match(
     stage.audits.at(-1),
     {
@@ -85,6 +91,8 @@ t.test('in the background: a failure leaves the success, is audited and told', a
     }
   )
   t.match(stage.row(row.id), { status: 'success', errorMessage: null })
+  t.match(stage.row(row.id).steps[4], { name: 'postDeploy', status: 'failed', exitCode: 4, endedAt: String })
+  t.ok(failedInBackground(stage.row(row.id)))
   t.match(await stage.output(row.id), /\noh\n[^]*✗ The post-deploy script in the background ended with exit code 4\n$/)
 })
 

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { constants } from 'node:os'
 import t from 'tap'
 import type { Refusal } from '../../lib/base/refusal.js'
 import { realDisk } from '../../lib/store/disk.js'
@@ -117,6 +118,46 @@ t.test('when the disk is full a write is refused with a sentence, and the state 
   t.same(readSettings(store), { a: '1' }, 'memory is what the disk holds')
   await store.write(tx => writeSetting(tx, 'a', '3'))
   t.match(store.state(), { ok: true, error: null })
+})
+
+t.test('a full disk is no reason to refuse what changes nothing', async t => {
+  const disk = createFaultyDisk(realDisk)
+  const store = await aStore(t, { disk })
+  await store.write(tx => writeSetting(tx, 'a', '1'))
+  Object.assign(disk, { steps: 0, failAt: 1, once: false, code: 'ENOSPC' })
+  const refused = store.write(tx => writeSetting(tx, 'a', '2'))
+  await t.rejects(store.write(tx => readSettings(tx)), { code: 'disk_full' }, 'it saw what was not saved')
+  await t.rejects(refused, { code: 'disk_full' })
+  disk.failAt = 0
+  t.same(await store.write(tx => readSettings(tx)), { a: '1' })
+  const image = await store.image()
+  image.release()
+})
+
+t.test('a used-up quota is named, and is as good as a full disk', async t => {
+  const disk = createFaultyDisk(realDisk)
+  const store = await aStore(t, { disk })
+  Object.assign(disk, { steps: 0, failAt: 1, code: `Unknown system error -${constants.errno.EDQUOT}` })
+  const message = 'the change was not saved: the disk quota is used up'
+  await t.rejects(store.write(tx => writeSetting(tx, 'a', '2')), { code: 'disk_full', message })
+})
+
+t.test('when the disk cannot even be read, a read finds it well again, too', async t => {
+  let nowMs = 1_000_000
+  const disk = createFaultyDisk(realDisk)
+  const store = await aStore(t, { disk, clock: { now: () => nowMs } })
+  await store.write(tx => writeSetting(tx, 'a', '1'))
+  Object.assign(disk, { steps: 0, failAt: 1, once: false })
+  await t.rejects(store.write(tx => writeSetting(tx, 'a', '2')), { code: 'write_failed' })
+  t.throws(() => readSettings(store), { code: 'database_unavailable' })
+  const { steps } = disk
+  t.throws(() => readSettings(store), { code: 'database_unavailable' })
+  t.equal(disk.steps, steps, 'not with every read')
+  disk.failAt = 0
+  nowMs += 1000
+  t.same(readSettings(store), { a: '1' })
+  await store.write(tx => writeSetting(tx, 'a', '3'))
+  t.equal(store.state().ok, true)
 })
 
 t.test('when the disk cannot even be read, reads are refused until a write finds it well again', async t => {

@@ -40,6 +40,26 @@ export class SvcSpan extends SvcElement {
   }
 }
 
+/** Says that a deployment's post-deploy script failed in the background, beside a status that does not. */
+export class SvcBackgroundFailure extends SvcElement {
+  static override sheet = css`
+    svc-background-failure {
+      display: inline-flex;
+      flex: none;
+      align-items: center;
+      gap: 6px;
+      color: var(--failure);
+      font-size: var(--size-13);
+      font-weight: 500;
+      white-space: nowrap;
+    }
+  `
+
+  protected override view(): Template {
+    return html`${icon('failed')}<span>${t('Failed in the background')}</span>`
+  }
+}
+
 export type Status = 'queued' | 'running' | 'success' | 'failed' | 'idle' | 'skipped'
 
 const words: Record<Status, string> = {

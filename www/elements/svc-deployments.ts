@@ -1,4 +1,4 @@
-import type { DeploymentRow } from '../../lib/model/deployment.js'
+import { failedInBackground, type DeploymentRow } from '../../lib/model/deployment.js'
 import { css, SvcElement } from '../dom/element.js'
 import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
@@ -37,7 +37,8 @@ export class SvcDeployments extends SvcElement {
       li:only-child a { border-radius: 7px; }
       .what { display: flex; align-items: baseline; gap: 10px; min-width: 0; }
       .what b { flex: none; max-width: 60%; font-weight: 500; }
-      .what .icon { align-self: center; color: var(--muted); }
+      .what > .icon { align-self: center; color: var(--muted); }
+      .what svc-background-failure { align-self: center; }
       svc-time, svc-span { color: var(--muted); font-size: var(--size-13); white-space: nowrap; }
       svc-span { text-align: right; }
       a > .icon { color: var(--muted); }
@@ -84,7 +85,8 @@ export class SvcDeployments extends SvcElement {
     return html`
       <a href="deployments/${item.id}" tabindex="${isCurrent ? null : '-1'}">
         <svc-status state="${item.status}"></svc-status>
-        <span class="what" title="${words}">${item.triggerSource === 'rollback' ? icon('roll-back') : null}${what}</span>
+        <span class="what" title="${words}">${item.triggerSource === 'rollback' ? icon('roll-back') : null}${what}
+          ${failedInBackground(item) ? html`<svc-background-failure></svc-background-failure>` : null}</span>
         <svc-time at="${item.startTime}"></svc-time>
         <svc-span from="${item.startTime}" to="${item.endTime}"></svc-span>
         ${icon('next')}

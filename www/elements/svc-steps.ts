@@ -7,7 +7,7 @@ import { t } from '../words/t.js'
 
 const spokenWords = { running: 'running', success: 'done', failed: 'failed', skipped: 'not run' }
 
-type Steps = Pick<DeploymentRow, 'status' | 'steps'>
+type Steps = Pick<DeploymentRow, 'status' | 'steps'> & Partial<Pick<DeploymentRow, 'scripts'>>
 
 /** The steps of a deployment as a vertical line, with how long each took. Property `deployment`. */
 export class SvcSteps extends SvcElement {
@@ -63,8 +63,12 @@ export class SvcSteps extends SvcElement {
   }
 
   protected override view(): Template {
-    const { steps } = this.#deployment
-    const rows = stepWords.map(({ name, words }) => this.#row(t(words), steps.find(step => step.name === name)))
+    const { steps, scripts = [] } = this.#deployment
+    const isInBackground = scripts.some(({ step, async }) => step === 'postDeploy' && async)
+    const rows = stepWords.map(({ name, words }) => {
+      const shown = name === 'postDeploy' && isInBackground ? 'Post-deploy script, in the background' : words
+      return this.#row(t(shown), steps.find(step => step.name === name))
+    })
     return html`<ol>${rows}</ol>`
   }
 

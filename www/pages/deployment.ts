@@ -1,4 +1,4 @@
-import type { Deployment } from '../../lib/model/deployment.js'
+import { failedInBackground, type Deployment } from '../../lib/model/deployment.js'
 import { Refused } from '../server/client.js'
 import { followEvents } from '../server/sse.js'
 import type { ServerEvent } from '../server/sse.js'
@@ -14,7 +14,7 @@ import { SvcDialog } from '../elements/svc-dialog.js'
 import { SvcFailure } from '../elements/svc-failure.js'
 import type { ShowLineEvent } from '../elements/svc-failure.js'
 import { SvcLog } from '../elements/svc-log.js'
-import { SvcSpan, SvcStatus, SvcTime } from '../elements/facts.js'
+import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/facts.js'
 import { SvcSteps } from '../elements/svc-steps.js'
 import { addressWords, deploymentWords, errorWords, sizeWords, timeWords } from '../elements/words.js'
 import { DeploymentOutput } from '../state/deployment-output.js'
@@ -86,13 +86,18 @@ export class DeploymentPage extends Page {
     })
     // Scripts that write nothing move the steps too.
     this.repeat(3000, () => {
-      if (this.#isGoing) void this.#loadSteps()
+      if (this.#isGoing || this.#isInBackground) void this.#loadSteps()
     })
   }
 
   get #isGoing(): boolean {
     const status = this.#deployment.value?.status
     return status === 'queued' || status === 'running'
+  }
+
+  /** Its script goes on after its end. */
+  get #isInBackground(): boolean {
+    return this.#deployment.value?.steps.some(({ status }) => status === 'running') === true
   }
 
   protected override moved(): void {
@@ -158,7 +163,7 @@ export class DeploymentPage extends Page {
       const query = { projectId: known.projectId, limit: neighbours }
       const { items } = await this.context.calls.deployments(query, this.signal)
       const now = items.find(item => item.id === this.#id)
-      if (now !== undefined && this.#isGoing) this.#deployment.set({ ...known, ...now })
+      if (now !== undefined && (this.#isGoing || this.#isInBackground)) this.#deployment.set({ ...known, ...now })
     } catch {
       // Said in the frame's top line already; the stream goes on by itself when the server is back.
     }
@@ -170,7 +175,8 @@ export class DeploymentPage extends Page {
 
   #page(deployment: Deployment): Template {
     const { projectName, projectId, status, startTime } = deployment
-    const sign = { queued: t('Queued'), running: t('Running'), success: '✓', failed: '✗' }[status]
+    const hasBackgroundFailure = failedInBackground(deployment)
+    const sign = hasBackgroundFailure ? '✗' : { queued: t('Queued'), running: t('Running'), success: '✓', failed: '✗' }[status]
     const against = this.#against
     this.moved()
     this.entitle(`${sign} ${projectName} ${timeWords(startTime)}`, [
@@ -184,6 +190,7 @@ export class DeploymentPage extends Page {
           <h1 translate="no">${deploymentWords(deployment)}</h1>
           <p class="verdict" role="status">
             <svc-status state="${status}"></svc-status>
+            ${hasBackgroundFailure ? html`<svc-background-failure></svc-background-failure>` : null}
             <svc-span from="${startTime}" to="${deployment.endTime}"></svc-span>
             <svc-time at="${startTime}"></svc-time>
             ${deployment.rollbackOf === null ? null : origin(deployment.rollbackOf)}
@@ -288,6 +295,7 @@ export const elements = {
   'svc-failure': SvcFailure,
   'svc-log': SvcLog,
   ...SvcLog.parts,
+  'svc-background-failure': SvcBackgroundFailure,
   'svc-status': SvcStatus,
   'svc-steps': SvcSteps,
   'svc-span': SvcSpan,

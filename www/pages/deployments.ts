@@ -7,7 +7,7 @@ import { createResource, loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
 import { SvcDeployments } from '../elements/svc-deployments.js'
 import { SvcRows } from '../elements/svc-rows.js'
-import { SvcSpan, SvcStatus, SvcTime } from '../elements/facts.js'
+import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/facts.js'
 import { continued, refreshed } from '../state/deployment-list.js'
 import type { ListQuery, Shown } from '../state/deployment-list.js'
 import { Page } from './page.js'
@@ -176,6 +176,7 @@ export const elements = {
   'svc-page-deployments': DeploymentsPage,
   'svc-deployments': SvcDeployments,
   'svc-rows': SvcRows,
+  'svc-background-failure': SvcBackgroundFailure,
   'svc-status': SvcStatus,
   'svc-span': SvcSpan,
   'svc-time': SvcTime

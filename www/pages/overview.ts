@@ -5,7 +5,7 @@ import type { Template } from '../dom/html.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
 import { SvcDeployments } from '../elements/svc-deployments.js'
-import { SvcSpan, SvcStatus, SvcTime } from '../elements/facts.js'
+import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/facts.js'
 import { deploymentWords, spanWords } from '../elements/words.js'
 import { Unreachable } from '../server/client.js'
 import { numberWords, t } from '../words/t.js'
@@ -259,6 +259,7 @@ function pinnedItem({ id, name, env, status, lastDeployAt }: PinnedProject): Tem
 export const elements = {
   'svc-page-overview': OverviewPage,
   'svc-deployments': SvcDeployments,
+  'svc-background-failure': SvcBackgroundFailure,
   'svc-status': SvcStatus,
   'svc-span': SvcSpan,
   'svc-time': SvcTime

@@ -23,7 +23,7 @@ import { SvcPm2 } from '../elements/svc-pm2.js'
 import type { ProjectDeletedEvent } from '../elements/svc-project-delete.js'
 import { SvcProjectDeploy } from '../elements/svc-project-deploy.js'
 import type { ProjectChangeEvent } from '../elements/svc-project-form.js'
-import { SvcSpan, SvcStatus, SvcTime } from '../elements/facts.js'
+import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/facts.js'
 import { SvcUpload } from '../elements/svc-upload.js'
 import { numberWords, t } from '../words/t.js'
 import { Page } from './page.js'
@@ -193,6 +193,7 @@ export const elements = {
   ...SvcLog.parts,
   'svc-pack': SvcPack,
   'svc-pm2': SvcPm2,
+  'svc-background-failure': SvcBackgroundFailure,
   'svc-status': SvcStatus,
   'svc-span': SvcSpan,
   'svc-time': SvcTime,

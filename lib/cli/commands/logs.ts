@@ -1,3 +1,4 @@
+import { failedInBackground } from '../../model/deployment.js'
 import type { Api } from '../api.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { withInterrupts } from '../interrupts.js'
@@ -52,7 +53,13 @@ async function print(
     last = bytes.at(-1)
   }
   if (last !== undefined && last !== 10) await output.write('\n')
+  await noteBackground(api, deployId, output)
   return exitCodes.success
+}
+
+/** The output says it in its last lines, and the status never. */
+async function noteBackground(api: Api, deployId: string, output: Context['output']): Promise<void> {
+  if (failedInBackground(await api.deployment(deployId, { output: 'end' }))) output.note(`${deployId}: its post-deploy script failed in the background`)
 }
 
 async function follow(api: Api, deployId: string, options: LogsOptions, { host, output }: Context): Promise<number> {
@@ -64,7 +71,10 @@ async function follow(api: Api, deployId: string, options: LogsOptions, { host, 
         await output.write(options.timestamps && event.at !== null ? `${event.at} ${event.text}\n` : `${event.text}\n`)
       }
       if (event.event !== 'status') continue
-      if (!options.json) output.note(`${deployId}: ${event.status}${event.duration && ` in ${event.duration}`}`)
+      if (!options.json) {
+        output.note(`${deployId}: ${event.status}${event.duration && ` in ${event.duration}`}`)
+        await noteBackground(api, deployId, output)
+      }
       return event.status === 'success' ? exitCodes.success : exitCodes.failed
     }
     return exitCodes.failed

@@ -1,4 +1,5 @@
 import { oneLine } from '../../base/one-line.js'
+import { failedInBackground } from '../../model/deployment.js'
 import { maskToken } from '../../config/precedence.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { deploymentColumns, paintStatus } from '../deployment-table.js'
@@ -45,7 +46,9 @@ export const command = defineCommand({
       return exitCodes.success
     }
     const { paint } = output
-    output.print(`${paint.bold(oneLine(project.name))} (${project.id}): ${paintStatus(paint, project.status)}`)
+    const [latest] = deployments
+    const since = latest !== undefined && failedInBackground(latest) ? `, ${paint.red('its script failed in the background')}` : ''
+    output.print(`${paint.bold(oneLine(project.name))} (${project.id}): ${paintStatus(paint, project.status)}${since}`)
     output.print(oneLine(`${project.env} → ${project.deployPath}`))
     output.print('')
     if (deployments.length === 0) output.print('Nothing has been deployed yet.')

@@ -114,3 +114,8 @@ function decode(row: Row): Project {
   row.tagIds = JSON.parse(row.tagIds as string)
   return columns.decode<Project>(row)
 }
+
+/** Whether a deployment of any project is queued or running, by its record. */
+export function isAnyRunning(db: Reader): boolean {
+  return db.get(`SELECT 1 FROM projects WHERE status = 'running' LIMIT 1`) !== undefined
+}

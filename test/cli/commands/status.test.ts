@@ -26,6 +26,23 @@ t.test('status', async t => {
     t.notMatch((await svc(['status', project.id, '--limit', '1'], options)).stdout, 'The first')
   })
 
+  await t.test('shows what failed in the background since', async t => {
+    const other = await server.createProject({ name: 'behind', deployPath: join(cwd, 'behind') })
+    const push = await server.upload(other, { 'a.txt': 'one' }, { postDeploy: 'exit 4', postDeployAsync: 'true' })
+    await push.finished
+    const end = /The post-deploy script in the background ended with exit code 4/
+    while (!end.test((await svc(['logs', push.deployId], options)).stdout));
+    while (!/in the background/.test((await svc(['status', other.id], options)).stdout));
+    const { stdout } = await svc(['status', other.id], options)
+    t.match(stdout, `behind (${other.id}): success, its script failed in the background`)
+    t.match(stdout, /success, failed in the background/)
+    const { code, stderr } = await svc(['logs', '-f', push.deployId], options)
+    t.equal(code, 0, 'the deployment is a success all the same')
+    t.match(stderr, `${push.deployId}: its post-deploy script failed in the background`)
+    t.match((await svc(['logs', push.deployId], options)).stderr, 'failed in the background')
+    t.notMatch((await svc(['logs', good.deployId], options)).stderr, 'failed in the background')
+  })
+
   await t.test('--json is {project, deployments}, the token masked', async t => {
     const { stdout } = await svc(['status', project.id, '--json'], options)
     t.match(JSON.parse(stdout), {

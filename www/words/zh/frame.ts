@@ -107,6 +107,8 @@ export const words: Words = {
   'done': '已完成',
   'failed': '失败',
   'exit {code}': '退出码 {code}',
+  'Failed in the background': '后台脚本失败',
+  'Post-deploy script, in the background': '部署后脚本（后台）',
   'not run': '未执行',
   'none': '无',
   'Rollback': '回滚',

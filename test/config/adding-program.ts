@@ -1,0 +1,17 @@
+/* Adds one to a number in config.json, again and again, and says so each time; before each time, it leaves a lock that no process has. */
+import { writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { processSpace } from '../../lib/base/process-start.js'
+import { locateHome, writeConfig } from '../../lib/config/home.js'
+
+const [directory, times, seed] = process.argv.slice(2) as [string, string, string]
+const home = locateHome({ SVC_HOME: directory })
+const space = createHash('sha256').update(processSpace()).digest('hex').slice(0, 12)
+const { pid } = spawnSync('true')
+for (let i = 0; i < Number(times); i++) {
+  const random = createHash('sha256').update(`${seed} ${i}`).digest('hex').slice(0, 12)
+  writeFileSync(`${home.configFile}.lock.${space}-${pid}-1-${random}`, '')
+  await writeConfig(home, config => void (config['n'] = (config['n'] as number) + 1))
+  process.stdout.write('1\n')
+}

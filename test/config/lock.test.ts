@@ -1,0 +1,77 @@
+import t from 'tap'
+import { spawn } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createHash } from 'node:crypto'
+import { processSpace, processStart } from '../../lib/base/process-start.js'
+import { withLock } from '../../lib/config/lock.js'
+
+const program = fileURLToPath(new URL('./adding-program.js', import.meta.url))
+const here = createHash('sha256').update(processSpace()).digest('hex').slice(0, 12)
+const elsewhere = '0123456789ab'
+const noProc = processStart(process.pid) === null && 'this system does not say when a process started'
+
+t.test('several processes, stale locks, and some of the processes killed: no update is lost', { skip: noProc }, async t => {
+  const directory = t.testdir({ 'config.json': '{"n": 0}' })
+  let acknowledged = 0
+  let killed = 0
+  const run = async (seed: number): Promise<void> => {
+    const child = spawn(process.execPath, [program, directory, '40', String(seed)], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const ended = once(child, 'close')
+    let own = 0
+    child.stdout.on('data', (chunk: Buffer) => {
+      own += chunk.length / 2
+      if (seed % 3 === 0 && own > 10 * (seed + 1) && child.kill('SIGKILL')) killed++
+    })
+    await ended
+    acknowledged += own
+  }
+  await Promise.all([0, 1, 2, 3].map(run))
+  const { n } = JSON.parse(readFileSync(join(directory, 'config.json'), 'utf8'))
+  t.ok(n >= acknowledged && n <= acknowledged + killed, `${n} updates, ${acknowledged} acknowledged, ${killed} killed`)
+  await withLock(join(directory, 'config.json'), async () => {})
+  t.same(readdirSync(directory).filter(name => name.includes('.lock.')), [])
+})
+
+t.test('one at a time within a process, too', async t => {
+  const path = join(t.testdir(), 'config.json')
+  let inside = 0
+  const work = async (): Promise<void> => {
+    t.equal(++inside, 1)
+    await new Promise(setImmediate)
+    inside--
+  }
+  await Promise.all(Array.from({ length: 30 }, () => withLock(path, work)))
+})
+
+t.test('whose lock counts', async t => {
+  const own = processStart(process.pid) ?? ''
+  const cases: Array<[name: string, outcome: 'passed' | 'refused', what: string]> = [
+    [`${here}-${process.pid}-${own}-0123456789ab`, noProc ? 'passed' : 'refused', 'of a process that lives'],
+    [`${here}-${process.pid}-1-0123456789ab`, 'passed', 'of one that had its number before'],
+    [`${elsewhere}-1-1-0123456789ab`, 'passed', 'of another machine that goes on for too long'],
+    ['', 'passed', 'of an older version']
+  ]
+  for (const [name, outcome, what] of cases) {
+    for (const seconds of [0, 4_000_000_000]) {
+      const path = join(t.testdir(), 'config.json')
+      const lock = name === '' ? `${path}.lock` : `${path}.lock.${name}`
+      writeFileSync(lock, '')
+      utimesSync(lock, seconds, seconds)
+      const ran = await withLock(path, async () => 'passed', { staleMs: 50, waitMs: 400 }).catch(error => error)
+      if (outcome === 'passed') t.equal(ran, 'passed', `${what}: passed`)
+      else t.match(ran, { code: 'file_locked', message: new RegExp(`the process ${process.pid} has been changing it`) }, what)
+      t.same(readdirSync(join(path, '..')).filter(other => other.includes('.lock.')), outcome === 'refused' ? [lock.slice(lock.lastIndexOf('/') + 1)] : [])
+    }
+  }
+})
+
+t.test('what fails inside lets the next one in', async t => {
+  const path = join(t.testdir(), 'config.json')
+  await t.rejects(withLock(path, async () => { throw new Error('no') }), { message: 'no' })
+  t.equal(await withLock(path, async () => 1), 1)
+  mkdirSync(join(path, '..', 'config.json.lock.not-one'))
+  t.equal(await withLock(path, async () => 2), 2, 'what has another form is no lock')
+})
