@@ -15,7 +15,7 @@ import type { Intake } from './intake.js'
 import type { Live } from './live.js'
 import type { DeployNeeds } from './needs.js'
 import { openOutput } from './output.js'
-import type { Pending } from './pending.js'
+import type { Note, Pending } from './pending.js'
 import type { Queue, QueueEntry } from './queue.js'
 import { noArchive, offeredBySource, refuseRollback } from './rollback.js'
 import type { Planned, Runner } from './run.js'
@@ -112,8 +112,10 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
 
   /** Archive, output and record under the new id: all or none. Once the record is durable, nothing fails any more. */
   async function admit(archivePath: string, id: string, draft: Draft): Promise<Run> {
-    const planned = await keep(archivePath, id, draft)
+    const { planned, note } = await keep(archivePath, id, draft)
+    // In the order of their records: nothing is waited for in between.
     const run = enqueue(planned)
+    await note.settle()
     try {
       // A rollback's archive is another name of one that has been counted.
       if (draft.rollbackOf === null) quota.changed(draft.project.id, draft.archive.bytes ?? 0)
@@ -124,7 +126,7 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
     return run
   }
 
-  async function keep(archivePath: string, id: string, draft: Draft): Promise<Planned> {
+  async function keep(archivePath: string, id: string, draft: Draft): Promise<{ planned: Planned; note: Note }> {
     const note = await pending.note([id])
     try {
       await intake.keep(archivePath, id)
@@ -149,8 +151,7 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
         const run = live.begin({ deployId: id, projectId: row.projectId, output })
         return { row, live: run, offered, env, discardUpload }
       })
-      await note.settle()
-      return planned
+      return { planned, note }
     } catch (error) {
       live.forget(id)
       await note.removeFiles()

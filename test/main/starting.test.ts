@@ -52,7 +52,7 @@ async function interrupted(t: Parameters<typeof startServer>[0]): Promise<{ stag
   const manifestPath = join(stage.home.deployments, 'dep_killed.manifest')
   const disk = goneAfter(count / 2)
   const limits = { maxEntries: 200_000, maxExtractedBytes: 1e9 }
-  const job = { target, deployId: 'dep_killed', umask: process.umask(), masksModes: false, limits }
+  const job = { target, deployId: 'dep_killed', umask: process.umask(), masksModes: false, limits, isDurable: true }
   await runExtraction(job, filesAt(disk, { archivePath, journalPath, manifestPath }), disk, () => {}).catch(() => {})
   return { stage, target, project }
 }
