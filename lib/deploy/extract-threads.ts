@@ -1,8 +1,8 @@
 /*
  * The threads that extract: at most two, shared by all deployments, started when there is work and kept warm for a
  * while, because starting one takes 25 ms and 60 ms of processor time, ten times what a small deployment itself needs.
- * Jobs begin in the order in which they came, one to a thread; two threads for one job were slower on small files.
- * measured: bench/extract
+ * Jobs begin in the order in which they came, one to a thread; one with many files starts a second thread of its own
+ * (second-stage.ts). measured: bench/extract
  *
  * A thread keeps the process alive only while it works. One that dies takes its own job with it and no other.
  *
