@@ -78,6 +78,19 @@ async function lock(path: string, { staleMs = defaultStaleMs, waitMs = defaultWa
   }
 }
 
+/** Removes the announcements of processes that have ended, as far as that can be known. Returns the paths. */
+export async function removeEndedLocks(path: string): Promise<string[]> {
+  const removed: string[] = []
+  for (const name of await readdir(dirname(path))) {
+    const found = parse(name, basename(path))
+    if (found === null || hasEnded(found) !== true) continue
+    const left = join(dirname(path), name)
+    await rm(left, { force: true })
+    removed.push(left)
+  }
+  return removed
+}
+
 /** The announcements of those who live; removes the others. */
 async function findOthers(
   path: string, own: string, { firstSeen, staleMs }: { firstSeen: Map<string, number>; staleMs: number }

@@ -4,6 +4,7 @@
  */
 import type { DeploymentRow, DeploymentStep } from '../model/deployment.js'
 import { findDeployment, updateDeployment } from '../store/tables/deployments.js'
+import { deleteScriptProcess } from '../store/tables/script-processes.js'
 import type { DeployNeeds } from './needs.js'
 import { notifyOf } from './record.js'
 
@@ -31,6 +32,8 @@ export async function endBackground(
   needs: BackgroundNeeds, deployId: string, end: BackgroundEnd, kept: DeploymentRow | null = null
 ): Promise<void> {
   const row = kept !== null ? withEnd(kept, end, needs.clock.now()) : await needs.store.write(tx => {
+    // In one write: a start that finds the processes knows that the step has no end.
+    deleteScriptProcess(tx, { deployId, step: 'postDeploy' })
     const found = findDeployment(tx, deployId)
     if (found === undefined || !found.steps.some(isInBackground)) return undefined
     const ended = withEnd(found, end, needs.clock.now())

@@ -8,7 +8,6 @@ import type { DeploymentRow, FinalStatus } from '../model/deployment.js'
 import type { Changes, ManifestFile } from '../model/manifest.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
-import { deleteScriptProcess } from '../store/tables/script-processes.js'
 import { compareManifests, readManifest } from '../target/manifest.js'
 import { endBackground } from './background.js'
 import { createAdmission, type Waiting } from './admission.js'
@@ -279,7 +278,6 @@ async function leaveTails(needs: DeployNeeds, runs: LiveRun[], graceMs: number):
     await run.output.flush().catch(() => {})
     run.leave()
     // The next start leaves it alone, too.
-    await needs.store.write(tx => deleteScriptProcess(tx, { deployId: run.deployId, step: 'postDeploy' })).catch(() => {})
     await endBackground(needs, run.deployId, { complaint: null, exitCode: null })
   }
 }

@@ -77,7 +77,10 @@ async function run(
       processes.began(chosen, pid)
       onStart?.()
     }
-  }).finally(() => processes.ended(chosen.step))
+  }).finally(() => {
+    // In the background, the write that ends its step says so, too.
+    if (!chosen.async) processes.ended(chosen.step)
+  })
   for (const line of ended.remains === undefined ? [] : linesOfRemains(ended.remains, chosen.step)) output.say(line)
   return ended
 }

@@ -1,6 +1,7 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Home } from '../config/home.js'
+import { removeEndedLocks } from '../config/lock.js'
 import { removeLeftovers } from '../config/replace-file.js'
 
 /** Files beside the database that are being written (store/checkpoint.ts, redo-file.ts, upgrade.ts), and the health probe's. */
@@ -13,5 +14,5 @@ const unfinishedPattern = /^(?:svc\.db(?:\.redo|\.schema-\d+)?\.tmp|health\.prob
 export async function removeHomeLeftovers({ directory, configFile }: Pick<Home, 'directory' | 'configFile'>, startedMs: number): Promise<string[]> {
   const paths = (await readdir(directory)).filter(name => unfinishedPattern.test(name)).map(name => join(directory, name))
   for (const path of paths) await rm(path)
-  return [...paths, ...(await removeLeftovers(configFile, startedMs))]
+  return [...paths, ...(await removeEndedLocks(configFile)), ...(await removeLeftovers(configFile, startedMs))]
 }

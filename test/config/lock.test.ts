@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createHash } from 'node:crypto'
 import { processSpace, processStart } from '../../lib/base/process-start.js'
-import { withLock } from '../../lib/config/lock.js'
+import { removeEndedLocks, withLock } from '../../lib/config/lock.js'
 
 const program = fileURLToPath(new URL('./adding-program.js', import.meta.url))
 const here = createHash('sha256').update(processSpace()).digest('hex').slice(0, 12)
@@ -74,4 +74,16 @@ t.test('what fails inside lets the next one in', async t => {
   t.equal(await withLock(path, async () => 1), 1)
   mkdirSync(join(path, '..', 'config.json.lock.not-one'))
   t.equal(await withLock(path, async () => 2), 2, 'what has another form is no lock')
+})
+
+t.test('a start removes what those left who have ended, and nothing else', { skip: noProc }, async t => {
+  const directory = t.testdir()
+  const path = join(directory, 'config.json')
+  const left = `config.json.lock.${here}-${process.pid}-1-0123456789ab`
+  const others = [
+    `config.json.lock.${here}-${process.pid}-${processStart(process.pid)}-0123456789ab`, `config.json.lock.${elsewhere}-1-1-0123456789ab`, 'config.json.lock.notes'
+  ]
+  for (const name of [left, ...others]) writeFileSync(join(directory, name), '')
+  t.same(await removeEndedLocks(path), [join(directory, left)])
+  t.same(readdirSync(directory).sort(), others.sort())
 })

@@ -2,6 +2,7 @@ import t from 'tap'
 import { endBackground, leaveRunning } from '../../lib/deploy/background.js'
 import { listedDeployment, type DeploymentStep } from '../../lib/model/deployment.js'
 import { insertDeployment } from '../../lib/store/tables/deployments.js'
+import { insertScriptProcess, listScriptProcesses } from '../../lib/store/tables/script-processes.js'
 import { deployStage, type DeployStage } from '../support/deploy-stage.js'
 import { aDeployment } from '../store/stage.js'
 
@@ -51,4 +52,14 @@ t.test('one whose record is gone is left alone; one that cannot be recorded is t
   await endBackground(failing, id, { complaint: 'no', exitCode: 1 })
   t.equal(stage.notices.length, 1)
   t.equal(stage.faults.length, 1)
+})
+
+t.test('until its end is recorded, a start finds its processes', async t => {
+  const stage = await deployStage(t)
+  const id = await withScript(stage)
+  const process = { deployId: id, step: 'postDeploy', pid: 1, startedAt: '1', bootId: 'a', home: 'b' } as const
+  await stage.store.write(tx => insertScriptProcess(tx, process))
+  t.match(listScriptProcesses(stage.store), [process])
+  await endBackground(stage, id, { complaint: null, exitCode: 0 })
+  t.strictSame(listScriptProcesses(stage.store), [])
 })
