@@ -104,11 +104,13 @@ t.test('deployments', async t => {
       })
     }
     const pushes = [slow(), slow()]
-    const ids = async (status: string) =>
-      (await client.get(`/api/logs?status=${status}`)).body.map(({ id }: { id: string }) => id) as string[]
-    for (let i = 0; i < 200 && (await ids('queued')).length + (await ids('running')).length < 2; i++) await wait(10)
-    const [queued] = await ids('queued')
-    const [running] = await ids('running')
+    // In one list: of two that are asked for one after the other, one deployment may be in both.
+    const going = new Map<string, string>()
+    while (!(going.has('queued') && going.has('running'))) {
+      going.clear()
+      for (const { id, status } of (await client.get('/api/logs?limit=2')).body) going.set(status, id)
+    }
+    const [queued, running] = [going.get('queued'), going.get('running')]
     t.match(await client.patch(`/api/deployments/${running}/status`, { status: 'success' }), { status: 409 })
     for (const id of [queued, running]) {
       t.match(await client.post(`/api/deployments/${id}/cancel`), {
@@ -134,7 +136,3 @@ t.test('deployments', async t => {
     }
   })
 })
-
-function wait(ms: number): Promise<void> {
-  return new Promise(resolve => setTimeout(resolve, ms))
-}
