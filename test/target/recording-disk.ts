@@ -6,20 +6,10 @@
  * synced, with any part of what was written since. fsync(2) of a file or directory commits the names up to the last
  * change of that one; fdatasync(2) of a file with data that was not written yet, and syncfs(2), commit all so far.
  */
-import { lstatSync, mkdirSync, readFileSync, readdirSync, readlinkSync, rmSync, symlinkSync, utimesSync, linkSync, chmodSync, writeFileSync } from 'node:fs'
+import { lstatSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { disk as realDisk, type Disk } from '../../lib/target/disk.js'
-
-interface Node {
-  id: number
-  kind: 'directory' | 'file' | 'symlink'
-  mode: number
-  mtimeMs: number
-  to: string
-  entries: Map<string, Node>
-  /** Names that were changed and not synced since. */
-  dirty: Set<string>
-}
+import { copy, drop, eachDirectory, eachFile, find, newId, read, set, write, type Node } from './recorded-names.js'
 
 type DataChange = { position: number; bytes: Buffer } | { length: number }
 interface Contents { synced: Buffer; pending: Array<{ at: number; change: DataChange }>; syncs: Array<{ at: number; count: number }> }
@@ -41,8 +31,6 @@ export interface Recording {
   /** Makes the directories as a cut after `cut` changes may have left them. */
   leave(cut: number, chance: () => number): void
 }
-
-let nextId = 1
 
 /** Records what is done below `directory`, which has `target` and `deployments`. */
 export function recordDisk(directory: string, isOneFileSystem: boolean): Recording {
@@ -95,7 +83,7 @@ export function recordDisk(directory: string, isOneFileSystem: boolean): Recordi
   }
 
   const create = (path: string, kind: Node['kind'], mode: number, to = ''): void => {
-    const made = { id: nextId++, kind, mode, to }
+    const made = { id: newId(), kind, mode, to }
     change(path, root => {
       const node: Node = { ...made, mtimeMs: 0, entries: new Map(), dirty: new Set() }
       return [set(root, path, node), node]
@@ -280,91 +268,4 @@ function unsyncedIn(node: Node, contents: Map<number, Contents>, path = ''): str
     dirty.push(...unsyncedIn(child, contents, `${path}${name}/`))
   }
   return dirty
-}
-
-function find(root: Node, path: string): Node | undefined {
-  return path.split('/').filter(Boolean).reduce<Node | undefined>((node, name) => node?.entries.get(name), root)
-}
-
-function parentIn(root: Node, path: string): Node {
-  return find(root, path.includes('/') ? dirname(path) : '') as Node
-}
-
-/** Gives the directory. */
-function set(root: Node, path: string, node: Node): Node {
-  const parent = parentIn(root, path)
-  parent.entries.set(basename(path), node)
-  parent.dirty.add(basename(path))
-  return parent
-}
-
-function drop(root: Node, path: string): Node {
-  const parent = parentIn(root, path)
-  parent.entries.delete(basename(path))
-  parent.dirty.add(basename(path))
-  return parent
-}
-
-/** What is below a directory; `like`: with the ids that the same has there. Hard links are one node. */
-function read(directory: string, like?: Node): Node {
-  const byInode = new Map<number, Node>()
-  const visit = (place: string, twin: Node | undefined): Node => {
-    const stats = lstatSync(place)
-    const known = byInode.get(stats.ino)
-    if (known !== undefined) return known
-    const kind = stats.isDirectory() ? 'directory' : stats.isSymbolicLink() ? 'symlink' : 'file'
-    const node: Node = {
-      id: twin?.id ?? nextId++, kind, mode: stats.mode & 0o7777, mtimeMs: stats.mtimeMs,
-      to: kind === 'symlink' ? readlinkSync(place) : '', entries: new Map(), dirty: new Set()
-    }
-    byInode.set(stats.ino, node)
-    for (const name of kind === 'directory' ? readdirSync(place) : []) {
-      node.entries.set(name, visit(join(place, name), twin?.entries.get(name)))
-    }
-    return node
-  }
-  return visit(directory, like)
-}
-
-function copy(root: Node): Node {
-  const copies = new Map<Node, Node>()
-  const visit = (node: Node): Node => {
-    const known = copies.get(node)
-    if (known !== undefined) return known
-    const made: Node = { ...node, entries: new Map(), dirty: new Set() }
-    copies.set(node, made)
-    for (const [name, child] of node.entries) made.entries.set(name, visit(child))
-    return made
-  }
-  return visit(root)
-}
-
-function eachFile(root: Node, use: (node: Node, path: string) => void, path = ''): void {
-  for (const [name, node] of root.entries) {
-    if (node.kind === 'file') use(node, `${path}${name}`)
-    else eachFile(node, use, `${path}${name}/`)
-  }
-}
-
-function eachDirectory(node: Node, use: (node: Node) => void): void {
-  use(node)
-  for (const child of node.entries.values()) if (child.kind === 'directory') eachDirectory(child, use)
-}
-
-/** Makes all below a directory what the node has. */
-function write(directory: string, root: Node, contentsOf: (id: number) => Buffer): void {
-  const places = new Map<Node, string>()
-  const visit = (node: Node, place: string): void => {
-    const other = places.get(node)
-    if (other !== undefined) return linkSync(other, place)
-    places.set(node, place)
-    if (node.kind === 'symlink') return symlinkSync(node.to, place)
-    if (node.kind === 'file') writeFileSync(place, contentsOf(node.id))
-    else mkdirSync(place)
-    for (const [name, child] of node.entries) visit(child, join(place, name))
-    chmodSync(place, node.mode)
-    utimesSync(place, node.mtimeMs / 1000, node.mtimeMs / 1000)
-  }
-  for (const name of readdirSync(directory)) rmSync(join(directory, name), { recursive: true, force: true })
-  for (const [name, node] of root.entries) visit(node, join(directory, name))
 }
