@@ -15,7 +15,7 @@ import { createJoining } from './join.js'
 import { createLargePacking, endLarge, type LargeOptions, type LargePart } from './large.js'
 import { packSegment } from './segment.js'
 import { createSegmentThreads } from './segment-threads.js'
-import { checkSourceName, type LastSource, type ZipSource } from './source.js'
+import { checkSourceName, isWorthDeflating, type LastSource, type ZipSource } from './source.js'
 import { defaultZip64FromBytes } from './zip-records.js'
 
 export interface ZipProgress {
@@ -48,6 +48,8 @@ const segmentBytes = 2 * 1024 * 1024
 const segmentEntries = 256
 /** A larger file is cut into pieces. */
 const maxWholeBytes = 1024 * 1024
+/** A larger file that is stored: in pieces its CRC would stand behind it, and Java's ZipInputStream would not read it. */
+const maxWholeStoredBytes = 8 * 1024 * 1024
 
 /**
  * Writes a zip of `sources` to `out`, which stays open: the one who opened it ends it, or throws it away when this
@@ -152,8 +154,8 @@ async function* partsOf(sources: AnyIterable<ZipSource>, options: LargeOptions):
   }
 }
 
-function isLarge({ kind, bytes }: ZipSource): boolean {
-  return kind === 'file' && bytes > maxWholeBytes
+function isLarge(source: ZipSource): boolean {
+  return source.kind === 'file' && source.bytes > (isWorthDeflating(source) ? maxWholeBytes : maxWholeStoredBytes)
 }
 
 /** The sources in their order, some at a time, those that are large alone; `isAll`: there are no others. */

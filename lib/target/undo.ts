@@ -152,8 +152,9 @@ function readJournal(file: Pick<JournalFile, 'read' | 'deployId'>): Found | null
   const listed = parts.slice(begin, end)
   const sum = checksum(listed.map(line => `${line}\n`).join(''), isPlain ? 0 : sumSeed)
   if (parts[end] !== `ready ${listed.length} ${sum.toString(16)}`) return { ...found, state: 'begun', lines: [] }
-  const last = parts.length > end + 2 ? parts[end + 1] : ''
-  const state = last === 'done' || last === 'undone' ? last : 'ready'
+  // The last part has no end: it is torn, or empty.
+  const last = parts.slice(end + 1, -1)
+  const state = last.includes('undone') ? 'undone' : last.includes('done') ? 'done' : 'ready'
   return { ...found, state, lines: listed.map(line => parseLine(line, pathOf)) }
 }
 
@@ -248,7 +249,8 @@ function recoverIn(
 /** Without this line (the disk is full) only a kill within the next moment would make a difference: it would say `lost`. */
 function sayUndone(file: JournalFile): void {
   try {
-    file.append(['undone\n'])
+    // What a power cut left of the line `done` ends here.
+    file.append(['\nundone\n'])
   } catch {
     // The target is what it was.
   }

@@ -171,8 +171,9 @@ t.test('the same sources give the same bytes, whatever finishes first', async t 
 
 t.test('a large file comes in pieces that are one entry, for every reader, also as zip64 has it', { skip: noUnzip || noPython }, async t => {
   const directory = t.testdir({})
-  const sizes = [1024 * 1024 + 1, 2 * 1024 * 1024, 2_500_000]
-  const sources = sizes.flatMap((bytes, i) => ['js', 'mp4'].map(type => bytesSource(`f${i}.${type}`, halfRandom(bytes, i))))
+  const sizes = [1024 * 1024 + 1, 2 * 1024 * 1024, 2_500_000, 8 * 1024 * 1024 + 1]
+  const large = halfRandom(8 * 1024 * 1024 + 1)
+  const sources = sizes.flatMap(bytes => ['js', 'mp4'].map(type => bytesSource(`${bytes}.${type}`, large.subarray(0, bytes))))
   const small = Array.from({ length: 300 }, (_, i) => bytesSource(`small/${i}`, halfRandom(i)))
   const all = [...sources, ...small, ...sources.slice(0, 2).map(source => ({ ...source, path: `again/${source.path}` }))]
   const program = 'import zipfile,sys; z=zipfile.ZipFile(sys.argv[1]); assert z.testzip() is None; ' +
@@ -194,6 +195,13 @@ t.test('a large file comes in pieces that are one entry, for every reader, also 
     }
     archive.close()
   }
+})
+
+t.test('of a stored file of some megabytes the header tells all, for readers that see no directory', async t => {
+  const large = halfRandom(2 * 1024 * 1024)
+  const zip = await collect([bytesSource('a.mp4', large), bytesSource('b.js', large)])
+  t.equal(zip.readUInt16LE(6) & 0x0008, 0)
+  t.equal(zip.readUInt32LE(22), large.length)
 })
 
 t.test('threads pack the first bytes of files that grow, too', { skip: noPython }, async t => {

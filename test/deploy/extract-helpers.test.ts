@@ -153,7 +153,8 @@ t.test('extraction with the rights of a project user', options, async t => {
     symlinkSync(join(directory, 'secret'), join(staging, 'aside'))
     const file = journalAt(disk, join(deployments, 'dep_1.undo'))
     writeFileSync(join(deployments, 'dep_1.undo'), `${formatHelper({ user: 'nobody', pid: 1, startedAt: '1' })}target ${target}\n`)
-    file.append(['staging mark\n', 'ready 0 0\n'])
+    // The sum of no lines at all.
+    file.append(['staging mark\n', 'ready 0 1\n'])
     const lost: string[] = []
     await recoverTargets(executors, { home: { deployments }, onLost: id => lost.push(id) })
     t.strictSame(lost, ['dep_1'])

@@ -43,7 +43,10 @@ const quick: Disk = { ...realDisk, fsyncSync() {}, fdatasyncSync() {} }
 function recoverOn(disk: Disk, stage: ExtractionStage): string {
   const path = join(stage.deployments, `${deployId}.undo`)
   if (!existsSync(path)) return 'no journal'
-  return recover(disk, journalAt(disk, path), undefined, recovery => settleManifest(disk, path, recovery))
+  const recovery = recover(disk, journalAt(disk, path), undefined, recovery => settleManifest(disk, path, recovery))
+  // As svc does when it has recorded that.
+  if (recovery === 'complete') disk.unlinkSync(path)
+  return recovery
 }
 
 interface Case { name: string; entries: EntryPlan[]; isOneFileSystem: boolean; isDurable?: boolean; hasProgram?: boolean }

@@ -163,7 +163,10 @@ export class DeploymentPage extends Page {
       const query = { projectId: known.projectId, limit: neighbours }
       const { items } = await this.context.calls.deployments(query, this.signal)
       const now = items.find(item => item.id === this.#id)
-      if (now !== undefined && (this.#isGoing || this.#isInBackground)) this.#deployment.set({ ...known, ...now })
+      const wasInBackground = this.#isInBackground
+      if (now !== undefined && (this.#isGoing || wasInBackground)) this.#deployment.set({ ...known, ...now })
+      // What it printed after the end came after its stream.
+      if (wasInBackground && !this.#isGoing && !this.#isInBackground) await this.#openOutput().then(() => this.update())
     } catch {
       // Said in the frame's top line already; the stream goes on by itself when the server is back.
     }
