@@ -103,7 +103,7 @@ export function noteKill(lane: Lane, moment: string, server: CrashServer): void 
   for (const state of new Set(states)) count(state)
   report.moments.set(moment, counts)
   for (const line of server.said().split('\n').filter(line => /^\S/.test(line))) {
-    const head = line.replace(/dep_\w+|"[^"]*"|\/\S+|\d+/g, '…').slice(0, 160)
+    const head = line.replace(/dep_\w+|"[^"]*"|\/\S+|\d+/g, '…').replace(/…[… ,]*(and … more)?/g, '… ').slice(0, 160)
     report.complaints.set(head, (report.complaints.get(head) ?? 0) + 1)
   }
 }
