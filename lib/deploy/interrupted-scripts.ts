@@ -58,11 +58,10 @@ async function endScript(needs: InterruptedNeeds, script: Script): Promise<void>
   if (complaint !== null) await endBackground(needs, row.id, { complaint, exitCode: null })
 }
 
-/** Whether the record knows no end of the script. In the background it goes on when its step, and its deployment, have ended. */
-function isInterrupted({ steps, scripts }: DeploymentRow, script: Script): boolean {
+/** Whether the record knows no end of the script. */
+function isInterrupted({ steps }: DeploymentRow, script: Script): boolean {
   const step = steps.find(({ name }) => name === script.step)
-  if (step === undefined || step.status === 'running') return true
-  return step.exitCode == null && scripts.some(ran => ran.step === script.step && ran.async)
+  return step === undefined || step.status === 'running'
 }
 
 async function end({ deployId, step, process }: Script, home: string): Promise<Stopped> {
