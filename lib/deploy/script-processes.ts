@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { countOf } from '../base/count.js'
 import type { RanScript } from '../model/deployment.js'
-import { knownProcess, type KnownProcess, type Marker } from '../proc/processes.js'
+import { bootId, knownProcess, type KnownProcess, type Marker } from '../proc/processes.js'
 import { deleteScriptProcess, insertScriptProcess } from '../store/tables/script-processes.js'
 import type { Stopped } from '../proc/stop.js'
 import type { DeployHome } from './files.js'
@@ -60,9 +60,9 @@ export function createScriptProcesses(
     markerOf: step => markerOf(deployId, step),
     began({ step, async }, pid) {
       const known = knownProcess(pid)
-      if (known === null) return
-      if (async) record(step, known)
-      else timers.set(step, setTimeout(record, recordAfterMs, step, known))
+      // In the background a quick one that has ended by now is recorded, too: its step has no end before endBackground.
+      if (async) record(step, known ?? { pid, startedAt: '', bootId: bootId() })
+      else if (known !== null) timers.set(step, setTimeout(record, recordAfterMs, step, known))
     },
     ended(step) {
       clearTimeout(timers.get(step))
