@@ -127,7 +127,7 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
   }
 
   async function keep(archivePath: string, id: string, draft: Draft): Promise<{ planned: Planned; note: Note }> {
-    const note = await pending.note([id])
+    const note = await pending.note([id], { isRequired: true })
     try {
       await intake.keep(archivePath, id)
       draft = { ...draft, archive: { ...draft.archive, endedAt: now() } }

@@ -19,8 +19,11 @@ export const pendingPattern = /^[\w-]{43}\.pending$/
 const idPattern = /^dep_[a-z2-7]{16}$/
 
 export interface Pending {
-  /** Notes deployments before their files are made or their records removed. Never rejects: it only helps after a kill. */
-  note(deployIds: readonly string[]): Promise<Note>
+  /**
+   * Notes deployments before their files are made or their records removed. If that cannot be written, a kill may leave files
+   * without a record: rejects if `isRequired`, else goes on.
+   */
+  note(deployIds: readonly string[], options?: { isRequired?: boolean }): Promise<Note>
   /** Whether the files of this deployment are being made or removed by this process. */
   has(deployId: string): boolean
 }
@@ -48,13 +51,18 @@ export function createPending(
     }
   }
   return {
-    async note(deployIds) {
+    async note(deployIds, { isRequired = false } = {}) {
       const path = join(home.tmp, `${ids.token()}.pending`)
       count(deployIds, 1)
       try {
         await makeDirectories(home)
         await writeFile(path, [store.sequence(), ...deployIds, ''].join('\n'), { flag: 'wx', mode: 0o600 })
       } catch (error) {
+        if (isRequired) {
+          count(deployIds, -1)
+          await rm(path, { force: true }).catch(() => {})
+          throw error
+        }
         log('Files without a record would stay after a kill', error)
       }
       const end = async (work: () => Promise<unknown>): Promise<void> => {

@@ -20,7 +20,8 @@ export type HelperAnswer = { kind: 'answer'; answer: unknown } | { kind: 'failed
 /** Does the one job of this process with the rights that come with it, answers, and waits to be let go. */
 export function serveHelper<Job>(work: (job: Job) => Promise<unknown>): void {
   process.once('message', async (task: HelperTask) => {
-    process.send?.(await answer(task, work as (job: unknown) => Promise<unknown>))
+    // Without a function for it, the failure of a send to a svc that is gone would be thrown.
+    process.send?.(await answer(task, work as (job: unknown) => Promise<unknown>), undefined, {}, () => {})
   })
   // svc has let go, or is gone.
   process.once('disconnect', () => process.exit())

@@ -23,7 +23,7 @@ function found(pattern: RegExp): string[] {
 const fields = [
   ...new Set([...found(/\b(\w+): (?:optional|nullable|line|multiline|list|oneOf|integer|flag|name|id|ids|instant|word)\b/g), ...settingRows.map(({ key }) => key)])
 ]
-const parameters = found(/\bquery(?:Text|Limit|Choice|Offset)?(?:\(\s*(?:request\.)?query,\s*|\.(?:get|has|getAll)\()'(\w+)'/g)
+const parameters = found(/\bquery(?:Text|Limit|Choice|Offset|Path)?(?:\(\s*(?:request\.)?query,\s*|\.(?:get|has|getAll)\()'(\w+)'/g)
 const formFields = ['projectId', ...found(/^ {2}(\w+): (?:\(value|readVariables)/gm)]
 
 const names = [

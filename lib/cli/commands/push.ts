@@ -46,8 +46,9 @@ export const command = defineCommand({
   details:
     'The token is taken from --token, SVC_DEPLOY_TOKEN (also in .env.local), or the global configuration. Scripts that\n' +
     'the server has for the project win over those given here. Ctrl-C while uploading leaves nothing behind; once the\n' +
-    'server has answered, the deployment goes on without you. Where clients may not send scripts, only those variables of --set-env and of the\n' +
-    'configuration reach the scripts that the project lists (allowedEnv); the output names the others.',
+    'server has answered, the deployment goes on without you. Where clients may not send scripts, only those variables\n' +
+    'of --set-env and of the configuration reach the scripts that the project lists (allowedEnv); the output names the\n' +
+    'others.',
   examples: [
     ['push', 'what svc.config.json says'],
     ['push --env production -m "New prices"', 'one of several environments, with a message'],
