@@ -369,7 +369,8 @@ function limitsOf(route: Route): BodyLimits {
 }
 
 function tagged(reply: Reply, etag: string): Reply {
-  return reply.kind === 'json' && reply.status === 200 ? { ...reply, headers: { ...reply.headers, etag } } : reply
+  if (reply.kind !== 'json' || reply.status !== 200) return reply
+  return { kind: 'json', status: 200, body: reply.body, headers: reply.headers, etag }
 }
 
 function outOfDescriptors(cause: unknown): Refusal {
