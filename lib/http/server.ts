@@ -95,7 +95,7 @@ export interface ServerOptions<R extends string, A> extends Table<R, A> {
   base: string
   /** Who sent the request, as far as this route wants to know; a refusal stops it. Called before the body is read. */
   authorize(route: Route<R, A>, facts: RequestFacts): A | Promise<A>
-  /** Addresses and CIDR; asked at every request that came through a proxy. Garbage in it is ignored. */
+  /** Addresses and CIDR, the same array until they change; asked at every request. Garbage in it is ignored. */
   trustedProxies(): readonly string[]
   /** Names that the server answers to, in lower case, asked for at every request; default, and if empty: all (host.ts). */
   allowedHosts?(): readonly string[]
