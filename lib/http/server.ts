@@ -185,7 +185,9 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
     request: IncomingMessage, response: ServerResponse, asked: Pick<ExchangeOptions, 'awaitsContinue' | 'upgradeHead'>
   ): void {
     if (isRefused(request.socket)) return
-    const exchange = new Exchange({ request, response, ...asked, bodyIdleMs: limits.bodyIdleMs, client })
+    const exchange = new Exchange({
+      request, response, awaitsContinue: asked.awaitsContinue, upgradeHead: asked.upgradeHead, bodyIdleMs: limits.bodyIdleMs, client
+    })
     if (!connections.enter(exchange)) return endPipeline(request.socket, connections)
     try {
       checkHead(request, exchange)
