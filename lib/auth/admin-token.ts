@@ -1,4 +1,3 @@
-import { timingSafeEqual } from 'node:crypto'
 import { chmodSync, readFileSync, statSync } from 'node:fs'
 import type { Stats } from 'node:fs'
 import { countOf } from '../base/count.js'
@@ -6,7 +5,7 @@ import type { Ids } from '../base/ids.js'
 import { Refusal, invalid } from '../base/refusal.js'
 import { writeConfig } from '../config/home.js'
 import type { Home } from '../config/home.js'
-import { digestOf } from './secret.js'
+import { createComparison } from './secret.js'
 
 export const minTokenLength = 8 // §8: a new admin token
 const maxTokenLength = 1024
@@ -111,14 +110,14 @@ export async function openAdminToken(options: {
   }
 }
 
-/** Compares with the token of the moment, whose digest is made once. */
+/** Compares with the token of the moment. */
 function createVerifier(current: () => string): (token: string) => boolean {
   let known = ''
-  let digest = digestOf(known)
+  let isSame = createComparison(known)
   return token => {
     const now = current()
-    if (now !== known) digest = digestOf((known = now))
-    return timingSafeEqual(digestOf(token), digest)
+    if (now !== known) isSame = createComparison((known = now))
+    return isSame(token)
   }
 }
 

@@ -95,7 +95,10 @@ export function createBearer(needs: Needs): Bearer {
       throw new Refusal('forbidden', 'forbidden', 'This token does not open this: the admin token is needed')
     }
     if (rule.fromAllowed && !client.local) allowList.check(client.witnessed)
-    return { ...holder, ...addressesOf(client) }
+    const { name, role, projectId } = holder
+    const { ip, claimedIp } = addressesOf(client)
+    // Not by spreading, which takes ten times as long (bench/api).
+    return { name, role, projectId, ip, claimedIp }
   }
 
   return {

@@ -135,7 +135,7 @@ export function createLimiter({ clock, onFailure, wait = waitQuietly }: LimiterN
       if (client.local) return check()
       const nowMs = elapsedOf(clock)
       const place = placeOf(client.witnessed)
-      const key = `${wayOf(origin, place)} ${place.network}`
+      const key = place.keys[wayOf(origin, place)]
       refuseLocked(origin, key, nowMs)
       if (!isBraking(nowMs)) return verify(origin, key, check)
       if (hasFailed(counters.get(key), nowMs)) return verifyInTurn(origin, key, check)
@@ -148,9 +148,12 @@ export function createLimiter({ clock, onFailure, wait = waitQuietly }: LimiterN
 }
 
 interface Place {
-  network: string
+  /** Under which a failure is counted: the way it came, and the network. */
+  keys: Record<Way, string>
   isLoopback: boolean
 }
+
+type Way = 'browser' | 'named' | 'program'
 
 /** Addresses whose text was read: each request has one, and reading it costs ten times what the rest here does. */
 const maxPlaces = 1000
@@ -160,7 +163,9 @@ function createPlaces(): (address: string) => Place {
   return address => {
     const found = places.get(address)
     if (found !== undefined) return found
-    const place = { network: networkOf(address), isLoopback: isLoopback(address) }
+    const network = networkOf(address)
+    const keys = { browser: `browser ${network}`, named: `named ${network}`, program: `program ${network}` }
+    const place = { keys, isLoopback: isLoopback(address) }
     if (places.size >= maxPlaces) places.clear()
     places.set(address, place)
     return place
@@ -184,7 +189,7 @@ function hasFailed(counter: Counter | undefined, nowMs: number): boolean {
  * a ticket, which needs no header (`<img src>`). `named`: on this machine, under a host name; a page whose name was
  * rebound to 127.0.0.1 reads with GET and sends neither header. Programs send none of these.
  */
-function wayOf({ headers, query }: Origin, { isLoopback }: Place): 'browser' | 'named' | 'program' {
+function wayOf({ headers, query }: Origin, { isLoopback }: Place): Way {
   if (headers.origin !== undefined || headers['sec-fetch-site'] !== undefined) return 'browser'
   if (headers.authorization === undefined && query.has('ticket')) return 'browser'
   return isLoopback && isForeignName(headers.host ?? '') ? 'named' : 'program'

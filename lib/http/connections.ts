@@ -23,14 +23,15 @@ export interface Connections {
 }
 
 export function createConnections({ maxPipelined }: { maxPipelined: number }): Connections {
-  const busy = new Map<Socket, Set<Exchange>>()
+  /** A few at most (`maxPipelined`), and one nearly always: a Set that grows and shrinks takes longer (bench/api). */
+  const busy = new Map<Socket, Exchange[]>()
   /** Requests that came while an answer was under way, since the last one that did not. */
   const pipelined = new WeakMap<Socket, number>()
   let isStopping = false
   let onEmpty: Array<() => void> = []
 
   function remove(socket: Socket): void {
-    for (const exchange of busy.get(socket) ?? []) exchange.abort()
+    for (const exchange of [...busy.get(socket) ?? []]) exchange.abort()
     busy.delete(socket)
     if (busy.size > 0) return
     for (const call of onEmpty) call()
@@ -40,11 +41,11 @@ export function createConnections({ maxPipelined }: { maxPipelined: number }): C
   function stop(): void {
     isStopping = true
     for (const [socket, exchanges] of busy) {
-      for (const exchange of exchanges) {
+      for (const exchange of [...exchanges]) {
         if (exchange.isLasting) exchange.abort(stopping())
         if (exchange.response.writableEnded || exchange.isLingering) socket.destroy()
       }
-      if (exchanges.size === 0) closeSoon(socket)
+      if (exchanges.length === 0) closeSoon(socket)
     }
   }
 
@@ -54,30 +55,31 @@ export function createConnections({ maxPipelined }: { maxPipelined: number }): C
     },
     add(socket) {
       if (busy.has(socket)) return
-      busy.set(socket, new Set())
+      busy.set(socket, [])
       socket.once('close', () => remove(socket))
     },
     enter(exchange) {
       const { socket } = exchange.request
       const exchanges = busy.get(socket)
-      if (!exchanges?.size && socket.writableLength === 0) pipelined.delete(socket)
+      if (!exchanges?.length && socket.writableLength === 0) pipelined.delete(socket)
       else {
         const count = (pipelined.get(socket) ?? 0) + 1
         pipelined.set(socket, count)
         if (count > maxPipelined) return false
       }
-      exchanges?.add(exchange)
+      exchanges?.push(exchange)
       return true
     },
-    isBusy: socket => (busy.get(socket)?.size ?? 0) > 0,
+    isBusy: socket => (busy.get(socket)?.length ?? 0) > 0,
     leave(exchange) {
       const { socket } = exchange.request
       const exchanges = busy.get(socket)
-      exchanges?.delete(exchange)
-      if (isStopping && exchanges?.size === 0) closeSoon(socket)
+      const at = exchanges?.indexOf(exchange) ?? -1
+      if (at !== -1) exchanges?.splice(at, 1)
+      if (isStopping && exchanges?.length === 0) closeSoon(socket)
     },
     expire(socket) {
-      if (socket.writableLength > 0 || !busy.get(socket)?.size) socket.destroy()
+      if (socket.writableLength > 0 || !busy.get(socket)?.length) socket.destroy()
     },
     exchangesOf: socket => busy.get(socket) ?? [],
     async drain(graceMs) {

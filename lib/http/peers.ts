@@ -11,14 +11,14 @@ const maxKnownPeers = 1000
  * answered from what is known of their peer.
  */
 export function createPeers(read: () => readonly string[]): (remote: string, headers: IncomingHttpHeaders) => ClientAddress {
-  let list = ''
+  let seen: readonly string[] | undefined
   let trusted: readonly Cidr[] = []
   const direct = new Map<string, ClientAddress>()
   return (remote, headers) => {
-    const now = read().join()
-    if (now !== list || direct.size > maxKnownPeers) {
-      list = now
-      trusted = now.split(',').flatMap(text => parseCidr(text) ?? [])
+    const now = read()
+    if (now !== seen || direct.size > maxKnownPeers) {
+      seen = now
+      trusted = now.flatMap(text => parseCidr(text) ?? [])
       direct.clear()
     }
     const isDirect = headers['x-forwarded-for'] === undefined && headers['x-real-ip'] === undefined

@@ -51,7 +51,7 @@ export interface Sink {
  * win over the defaults.
  */
 export type Reply =
-  | { kind: 'json'; status: number; body: unknown; headers?: Record<string, string> }
+  | { kind: 'json'; status: number; body: unknown; headers?: Record<string, string> | undefined; etag?: string }
   | { kind: 'bytes'; status: number; body: Uint8Array; headers: Record<string, string> }
   /**
    * A refusal thrown before the first write becomes an ordinary error reply; a throw after it breaks the connection.

@@ -59,7 +59,7 @@ export function createRouter<T extends Route>(routes: readonly T[]): Router<T> {
 
 /** The decoded segments after the leading slash. Refuses what `Router.match` says. */
 export function pathSegments(path: string): string[] {
-  const segments = path.slice(1).split('/')
+  const segments = split(path)
   if (path.includes('%')) {
     for (let i = 0; i < segments.length; i++) segments[i] = decodeSegment(segments[i] as string)
   } else if (!path.includes('/.')) {
@@ -68,6 +68,18 @@ export function pathSegments(path: string): string[] {
   for (const segment of segments) {
     if (segment === '.' || segment === '..' || segment.includes('\0')) throw badPath()
   }
+  return segments
+}
+
+/** `path.slice(1).split('/')` in a third of its time: each request of a route with parameters is split (bench/api). */
+function split(path: string): string[] {
+  const segments: string[] = []
+  let from = 1
+  for (let at = path.indexOf('/', 1); at !== -1; at = path.indexOf('/', from)) {
+    segments.push(path.slice(from, at))
+    from = at + 1
+  }
+  segments.push(path.slice(from))
   return segments
 }
 

@@ -35,7 +35,8 @@ export function sendAtOnce(exchange: Exchange, reply: Reply, { isStopping }: Pic
   if (wantsGzip(exchange.headers['accept-encoding'], body.length)) return undefined
   response.writeHead(status, headers)
   if (exchange.method === 'HEAD') response.end()
-  else response.end(body)
+  // ASCII goes with its head as it is; as UTF-8 both would be encoded.
+  else response.end(body, headers['content-length'] === String(body.length) ? 'latin1' : 'utf8')
   exchange.answeredAtMs = performance.now()
   return status
 }

@@ -95,7 +95,7 @@ export interface ServerOptions<R extends string, A> extends Table<R, A> {
   base: string
   /** Who sent the request, as far as this route wants to know; a refusal stops it. Called before the body is read. */
   authorize(route: Route<R, A>, facts: RequestFacts): A | Promise<A>
-  /** Addresses and CIDR; asked at every request that came through a proxy. Garbage in it is ignored. */
+  /** Addresses and CIDR, the same array until they change; asked at every request. Garbage in it is ignored. */
   trustedProxies(): readonly string[]
   /** Names that the server answers to, in lower case, asked for at every request; default, and if empty: all (host.ts). */
   allowedHosts?(): readonly string[]
@@ -185,7 +185,9 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
     request: IncomingMessage, response: ServerResponse, asked: Pick<ExchangeOptions, 'awaitsContinue' | 'upgradeHead'>
   ): void {
     if (isRefused(request.socket)) return
-    const exchange = new Exchange({ request, response, ...asked, bodyIdleMs: limits.bodyIdleMs, client })
+    const exchange = new Exchange({
+      request, response, awaitsContinue: asked.awaitsContinue, upgradeHead: asked.upgradeHead, bodyIdleMs: limits.bodyIdleMs, client
+    })
     if (!connections.enter(exchange)) return endPipeline(request.socket, connections)
     try {
       checkHead(request, exchange)
@@ -369,7 +371,8 @@ function limitsOf(route: Route): BodyLimits {
 }
 
 function tagged(reply: Reply, etag: string): Reply {
-  return reply.kind === 'json' && reply.status === 200 ? { ...reply, headers: { ...reply.headers, etag } } : reply
+  if (reply.kind !== 'json' || reply.status !== 200) return reply
+  return { kind: 'json', status: 200, body: reply.body, headers: reply.headers, etag }
 }
 
 function outOfDescriptors(cause: unknown): Refusal {

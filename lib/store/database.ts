@@ -29,7 +29,7 @@ import type { Followed } from './followers.js'
 import { createGroupCommit } from './group-commit.js'
 import type { Memory } from './memory.js'
 import type { Image } from './page-file.js'
-import { damaged, recover } from './recovery.js'
+import { damaged, loadDatabase, recover } from './recovery.js'
 import { encodeLine, encodeTransaction } from './redo.js'
 import type { Call } from './redo.js'
 import { openRedoFile } from './redo-file.js'
@@ -117,9 +117,11 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const { idleMs = defaultIdleMs, foldBytes = defaultFoldBytes } = options
   const databasePath = join(directory, 'svc.db')
   const redoPath = join(directory, 'svc.db.redo')
-  const files = { sqlite: await (options.sqlite ?? loadSqlite()), disk, databasePath, redoPath }
+  const loading = loadDatabase({ disk, databasePath })
+  const [file, sqlite] = await Promise.all([loading, options.sqlite ?? loadSqlite()])
+  const files = { sqlite, disk, databasePath, redoPath }
 
-  const recovered = recover(files)
+  const recovered = recover({ ...files, file })
   const migrated = await upgrade(recovered, { disk, clock, databasePath })
   let memory: Memory | null = recovered.memory
   let failure: string | null = null

@@ -31,6 +31,8 @@ export interface RecoveryOptions {
   disk: Disk
   databasePath: string
   redoPath: string
+  /** svc.db, as `loadDatabase` gives it; default: it is read here. */
+  file?: Uint8Array[] | null
   /** Reads only so many bytes of the redo log: those known to be durable. */
   redoEnd?: number
 }
@@ -42,7 +44,7 @@ const directCheckBytes = 8 * 1024 * 1024
 export function recover(options: RecoveryOptions): Recovered {
   const { databasePath, redoPath } = options
   const { disk } = options
-  const file = readable(databasePath, () => disk.readPieces(databasePath, pieceBytes))
+  const file = options.file === undefined ? readable(databasePath, () => disk.readPieces(databasePath, pieceBytes)) : options.file
   const log = readable(redoPath, () => disk.read(redoPath))?.subarray(0, options.redoEnd)
   const redo = log === undefined ? null : readRedo(log, redoPath)
   if (file === null) {
@@ -162,17 +164,30 @@ function refuseForeignJournals({ disk, databasePath }: RecoveryOptions): void {
   }
 }
 
+/** svc.db for `recover`, read by threads if it is large; null: there is none. Refuses: `database_unreadable`. */
+export async function loadDatabase({ disk, databasePath }: Pick<RecoveryOptions, 'disk' | 'databasePath'>): Promise<Uint8Array[] | null> {
+  try {
+    return await disk.loadPieces(databasePath, pieceBytes)
+  } catch (error) {
+    throw unreadable(databasePath, error)
+  }
+}
+
 function readable<T>(path: string, read: () => T): T {
   try {
     return read()
   } catch (error) {
-    throw new Refusal(
-      'unavailable',
-      'database_unreadable',
-      `cannot open the database: "${path}" cannot be read (${(error as Error).message}); run svc as the user it belongs to, or give it to this one (chown)`,
-      { cause: error }
-    )
+    throw unreadable(path, error)
   }
+}
+
+function unreadable(path: string, error: unknown): Refusal {
+  return new Refusal(
+    'unavailable',
+    'database_unreadable',
+    `cannot open the database: "${path}" cannot be read (${(error as Error).message}); run svc as the user it belongs to, or give it to this one (chown)`,
+    { cause: error }
+  )
 }
 
 /** What a svc.db that cannot be trusted is refused with. */

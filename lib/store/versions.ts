@@ -18,6 +18,8 @@ export function createVersions(): Versions {
   const counts = new Map<string, number>()
   /** Parsed once: statements are few, and their texts the same each time. */
   const tables = new Map<string, string | null>()
+  /** What was told since nothing has been counted, by the list of tables: lists are few, and stay the same. */
+  let told = new WeakMap<readonly string[], string>()
   let all = 0
 
   function tableOf(sql: string): string | null {
@@ -28,13 +30,24 @@ export function createVersions(): Versions {
 
   return {
     count(statements) {
+      told = new WeakMap()
       for (const { sql } of statements) {
         const table = tableOf(sql)
         if (table === null) all++
         else counts.set(table, (counts.get(table) ?? 0) + 1)
       }
     },
-    countAll: () => void all++,
-    of: names => [all, ...names.map(name => counts.get(name.toLowerCase()) ?? 0)].join('.')
+    countAll() {
+      told = new WeakMap()
+      all++
+    },
+    of(names) {
+      let text = told.get(names)
+      if (text === undefined) {
+        text = [all, ...names.map(name => counts.get(name.toLowerCase()) ?? 0)].join('.')
+        told.set(names, text)
+      }
+      return text
+    }
   }
 }

@@ -96,8 +96,8 @@ export function createSettings({ store, audit }: { store: Store; audit: Audit })
     number: key => Number(text(key)),
     flag: key => text(key) === 'true',
     list(key) {
-      const list = lists.get(key) ?? itemsOf(text(key))
-      lists.set(key, list)
+      let list = lists.get(key)
+      if (list === undefined) lists.set(key, (list = itemsOf(text(key))))
       return list
     },
     isSecret: key => settingRows.some(row => row.key === key && row.type === 'secret'),

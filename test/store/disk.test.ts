@@ -37,6 +37,22 @@ t.test('a file is read in pieces, the last one with what is left', async t => {
   t.same(realDisk.readPieces(join(path, '../empty'), 4), [])
 })
 
+t.test('a file is the same if it is read by threads, be it small, large or empty', async t => {
+  const large = Buffer.alloc(9 * 1024 * 1024 + 5)
+  for (let at = 0; at < large.length; at += 4096) large.writeUInt32LE(at, at)
+  const directory = t.testdir({ small: '0123456789', large, empty: '', folder: {} })
+  for (const name of ['small', 'large', 'empty', 'none']) {
+    const path = join(directory, name)
+    for (const pieceBytes of [1_000_000, 4 * 1024 * 1024]) {
+      const [loaded, read] = [await realDisk.loadPieces(path, pieceBytes), realDisk.readPieces(path, pieceBytes)]
+      t.equal(loaded?.length, read?.length, name)
+      t.ok(loaded === null || loaded.every((piece, index) => Buffer.compare(piece, read?.[index] as Uint8Array) === 0), name)
+      t.equal(new Set(loaded?.map(piece => piece.buffer)).size, loaded?.length ?? 0, 'each piece has its own memory')
+    }
+  }
+  await t.rejects(realDisk.loadPieces(join(directory, 'folder'), 4), { code: 'EISDIR' })
+})
+
 t.test('what is not there is null, and what cannot be read throws', async t => {
   const directory = t.testdir({ folder: {} })
   t.equal(realDisk.read(join(directory, 'none')), null)

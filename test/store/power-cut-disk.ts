@@ -39,6 +39,7 @@ export function createPowerCutDisk(files: Map<string, Buffer> = new Map()): Powe
       if (whole === null) return null
       return Array.from({ length: Math.ceil(whole.length / pieceBytes) }, (_, n) => whole.slice(n * pieceBytes, (n + 1) * pieceBytes))
     },
+    loadPieces: async (path, pieceBytes) => disk.readPieces(path, pieceBytes),
     size: path => names.get(path)?.current.length ?? null,
     async open(path) {
       await step()

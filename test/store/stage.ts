@@ -155,6 +155,7 @@ export function createFaultyDisk(disk: Disk): FaultyDisk {
     share: 0,
     read: path => (fail('read'), disk.read(path)),
     readPieces: (path, pieceBytes) => (fail('read'), disk.readPieces(path, pieceBytes)),
+    loadPieces: async (path, pieceBytes) => (fail('read'), disk.loadPieces(path, pieceBytes)),
     size: path => (fail('stat'), disk.size(path)),
     open: async path => (fail('open'), fileOf(await disk.open(path))),
     create: async path => (fail('open'), fileOf(await disk.create(path))),
