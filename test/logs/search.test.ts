@@ -131,6 +131,39 @@ t.test('given up: by its caller, and by an expression without end', async t => {
   t.equal((await run({ q: '!', maxHits: 1 })).length, 3, 'others go on')
 })
 
+t.test('so many search at once, so many wait, and one more is refused', async t => {
+  const path = join(t.testdir({}), 'file')
+  writeFileSync(path, 'a needle\n')
+  const handle = await open(path)
+  t.teardown(() => handle.close())
+  const contents = { handle, reach: async () => ({ size: 9, isWhole: true }) }
+  const searches = createSearches({ maxSearches: 1, maxWaiting: 1 })
+  const told: string[] = []
+  const run = (name: string, held?: Promise<void>) =>
+    searches.run(contents, { ...plain, signal: new AbortController().signal }, async ({ event }) => {
+      await held
+      told.push(`${name} ${event}`)
+    })
+  let letGo = (): void => {}
+  const first = run('first', new Promise(resolve => { letGo = resolve }))
+  const second = run('second')
+  await t.rejects(run('third'), { kind: 'too_many', code: 'too_many_searches', retryAfterSeconds: 5 })
+  letGo()
+  await Promise.all([first, second])
+  t.strictSame(told, ['first hit', 'first done', 'second hit', 'second done'])
+  await searches.close()
+})
+
+t.test('a search that takes too long in all is stopped', async t => {
+  const path = join(t.testdir({}), 'file')
+  writeFileSync(path, 'a needle\n')
+  const handle = await open(path)
+  t.teardown(() => handle.close())
+  const endless = { handle, reach: () => new Promise<never>(() => {}) }
+  const run = createSearches({ maxMs: 1 }).run(endless, { ...plain, signal: new AbortController().signal }, async () => {})
+  await t.rejects(run, { code: 'search_too_slow', message: /taken too long; a smaller range/ })
+})
+
 t.test('threads are used again, and keep nobody from ending', async t => {
   const path = join(t.testdir({}), 'file')
   writeFileSync(path, 'a needle\n'.repeat(1000))
