@@ -133,6 +133,15 @@ t.test('a deployment is replaced unless it runs, or belongs to another project',
   await t.rejects(plan({ 'deployments.json': [deploymentOf('dep_b'), deploymentOf('dep_c', { projectId: 'proj_x' })] }), { code: 'invalid_field', field: 'deployments.json[1].projectId' })
 })
 
+t.test('log sources are passed over, with a note, where nothing knows them', async t => {
+  const { have, plan } = await stageOf(t)
+  await have({ 'projects.json': [projectOf('proj_a')] })
+  const { logSources, notes } = await plan({ 'log-sources.json': [{ id: 'log_a', projectId: 'proj_a', filePath: '/var/log/a' }] })
+  t.strictSame(logSources, [])
+  t.match(notes, [/Log sources are not known here/])
+  t.strictSame((await plan({})).notes, [])
+})
+
 t.test('settings that decide who has access stay, unless they are asked for', async t => {
   const known = new Set(['keep_archives', 'trusted_proxies'])
   const given = { keep_archives: '1', trusted_proxies: '::/0', tomorrow: 'x' }
