@@ -19,7 +19,12 @@ function stageOf(t: Test, maxBytes?: number) {
     t.teardown(() => log.handle.close())
     return log
   }
-  return { directory, inflated, write, opened, acquire: async (name: string) => inflated.acquire(await opened(name)) }
+  async function acquire(name: string) {
+    const found = await inflated.acquire(await opened(name))
+    t.teardown(found.release)
+    return found
+  }
+  return { directory, inflated, write, opened, acquire }
 }
 
 t.test('a file is inflated once for all who look at it, and kept when they have left', async t => {
@@ -76,7 +81,9 @@ t.test('what has failed is not kept: it is inflated again', async t => {
   write('gone.gz', 'four')
   const log = await opened('gone.gz')
   renameSync(join(directory, 'whole.gz'), join(directory, 'gone.gz'))
-  await t.rejects((await inflated.acquire(log)).reach(Infinity), { code: 'ENOENT' })
+  const gone = await inflated.acquire(log)
+  await t.rejects(gone.reach(Infinity), { code: 'ENOENT' })
+  gone.release()
 })
 
 t.test('closed, it keeps none', async t => {
