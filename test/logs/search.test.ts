@@ -62,6 +62,9 @@ t.test('lines longer than a block, and none that ends', async t => {
   t.ok(found.some(({ text }) => text.includes('yneedley') && text.length < 20_000), 'the part around the match')
   t.equal(found.at(-1)?.text, 'last needle')
   t.equal(found.length, 2)
+  const whole = `${'z'.repeat(16 * 1024 - 6)}needle`
+  const { hits: ofBound } = await stage(t, `${whole}\nz${whole}\n`)
+  t.strictSame((await ofBound({})).map(({ text }) => text === whole), [true, false], 'as long as it is shown whole, and longer')
   const { hits: none } = await stage(t, Buffer.concat([Buffer.alloc(3_000_000), Buffer.from('needle')]))
   t.equal((await none({})).length, 1)
 })
