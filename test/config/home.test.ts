@@ -38,7 +38,8 @@ t.test('one that cannot be used is refused with its cause', async t => {
   await t.test('not writable', { skip: root }, async t => {
     await chmod(join(directory, 'closed'), 0o500)
     t.teardown(() => chmod(join(directory, 'closed'), 0o700))
-    await t.rejects(openHome({ SVC_HOME: 'closed' }, directory), { code: 'home_not_writable' })
+    await t.rejects(openHome({ SVC_HOME: 'closed' }, directory), { code: 'home_not_writable', message: /may not write there; run svc as/ })
+    await t.rejects(openHome({ SVC_HOME: '/usr' }), { message: /may not write there \(it belongs to the user 0, this is \d+\)/ })
     await t.rejects(openHome({ SVC_HOME: 'closed/x' }, directory), { code: 'home_not_writable', message: /may not create it/ })
   })
 })
