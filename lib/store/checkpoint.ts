@@ -54,7 +54,7 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
   let { held } = options
   let foldAt = Math.max(foldBytes, (disk.size(path) ?? 0) * largestShare)
   let running: Promise<void> | null = null
-  let idle: NodeJS.Timeout | null = null
+  let idle: NodeJS.Timeout | undefined
 
   async function foldNow(force: boolean): Promise<void> {
     await options.verified()
@@ -101,7 +101,7 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
       idle.refresh()
     },
     async stop() {
-      if (idle !== null) clearTimeout(idle)
+      clearTimeout(idle)
       while (running !== null) await running.catch(() => {})
     }
   }

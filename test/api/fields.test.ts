@@ -12,6 +12,8 @@ import {
   optional,
   queryChoice,
   queryLimit,
+  queryOffset,
+  queryPath,
   readFields,
   switchText
 } from '../../lib/api/fields.js'
@@ -101,4 +103,21 @@ t.test('a line is one, a text may have many', async t => {
     t.throws(() => line()(bad, 'x'), { code: 'invalid_field', field: 'x', message: /U\+[0-9A-F]{4}/ }, oneLine(bad))
   }
   t.throws(() => multiline()('\0', 'x'), { code: 'invalid_field', field: 'x' })
+})
+
+t.test('bounds are included', async t => {
+  for (const order of [2, 9]) t.strictSame(readFields({ order }, { order: integer(2, 9) }), { order })
+  t.throws(() => readFields({ order: 1 }, { order: integer(2, 9) }), { code: 'invalid_field', message: /from 2 to 9/ })
+})
+
+t.test('a byte offset', async t => {
+  const read = (text: string): number | undefined => queryOffset(new URLSearchParams(text), 'at')
+  t.strictSame(['', 'at=', 'at=0', 'at=123456789012345'].map(read), [undefined, undefined, 0, 123456789012345])
+  for (const text of ['at=-1', 'at=1.5', 'at=x', 'at=1234567890123456']) t.throws(() => read(text), { code: 'invalid_field', message: /a byte offset is needed/ })
+})
+
+t.test('a path has no control characters', async t => {
+  const read = (path: string): string | undefined => queryPath(new URLSearchParams({ path }), 'path')
+  t.strictSame(['', 'a b/\u00e9'].map(read), [undefined, 'a b/\u00e9'])
+  t.throws(() => read('a\nb'), { code: 'invalid_field', message: /cannot hold control characters/ })
 })

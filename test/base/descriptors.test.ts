@@ -3,6 +3,8 @@ import { closeSync, constants, openSync, readdirSync, realpathSync, renameSync, 
 import { join } from 'node:path'
 import { nameOfDescriptor, ownDescriptors, placeOfDescriptor } from '../../lib/base/descriptors.js'
 
+t.test('Linux shows them, and nothing else does', async t => t.equal(ownDescriptors === null, process.platform !== 'linux'))
+
 t.test('a descriptor says where its file lies, whatever its name means since', { skip: ownDescriptors === null && 'this system does not say' }, async t => {
   const directory = realpathSync(t.testdir({ a: { file: 'x' }, b: { file: 'y', other: 'z' } }))
   symlinkSync('a', join(directory, 'link'))

@@ -42,6 +42,7 @@ const good: Array<[line: string, options: object, operands?: [string, string?]]>
   ['--token=x=y a', { token: 'x=y' }],
   ['--token - a', { token: '-' }],
   ['--token -dash a', { token: '-dash' }],
+  ['--token -1 a', { token: '-1' }],
   ['--token --other a', { token: '--other' }],
   ['--token=--follow a', { token: '--follow' }],
   ['--token x --token y a', { token: 'y' }],

@@ -1,11 +1,12 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { systemClock } from '../../lib/base/clock.js'
 import { createPm2 } from '../../lib/system/pm2.js'
 import { findPm2 } from '../../lib/system/pm2-program.js'
 import { realPm2 } from '../support/pm2.js'
+import { standIn } from '../support/stand-in.js'
 import { svc } from '../support/svc.js'
 import { until } from '../support/until.js'
 
@@ -18,6 +19,61 @@ t.test('without pm2 there is a hint', { skip: (await findPm2({ PATH: '' })) !== 
 t.test('"stop" goes with --pm2 only', async t => {
   t.match(await svc(['serve', 'stop'], { cwd: t.testdir({}) }), { code: 2, stderr: /unexpected word "stop"/ })
   t.match(await svc(['serve', '--pm2', 'start'], { cwd: t.testdir({}) }), { code: 2, stderr: /unexpected word "start"/ })
+})
+
+interface StandIn {
+  cwd: string
+  /** A command after which the list has these entries. */
+  list(...entries: object[]): string
+}
+
+/** A pm2 that does as the test says: `start` runs a script, where "$logs" is the directory of the server's logs. */
+function standInPm2(t: Test, start: (pm2: StandIn) => string) {
+  const cwd = t.testdir({ 'list.json': '[]', '.svc': { pm2: {} } })
+  const logs = join(cwd, '.svc/pm2')
+  writeFileSync(join(logs, 'out.log'), '')
+  const list = (...entries: object[]): string => `echo '${JSON.stringify(entries)}' > '${cwd}/list.json'`
+  const path = standIn(t, 'pm2', `
+    logs='${logs}'
+    echo "$1" >> '${cwd}/asked'
+    case "$1" in
+      jlist) cat '${cwd}/list.json' ;;
+      delete) ${list()} ;;
+      start) ${start({ cwd, list })} ;;
+    esac`)
+  const asked = () => readFileSync(join(cwd, 'asked'), 'utf8').trim().split('\n')
+  return { logs, asked, run: (...words: string[]) => svc(['serve', '--pm2', ...words], { cwd, env: { PATH: `${path}:${process.env['PATH']}` } }) }
+}
+
+/** As `jlist` has it. */
+const entryOf = (status: string, restarts: number) => ({ name: 'svc-server', pm_id: 0, pm2_env: { status, restart_time: restarts } })
+
+t.test('serve --pm2 waits for what this start says, and no earlier one', async t => {
+  const { logs, asked, run } = standInPm2(t, () => 'echo "svc listens on http://new/" >> "$logs/out.log"')
+  writeFileSync(join(logs, 'out.log'), 'svc listens on http://old/\n')
+  t.match(await run(), { code: 0, stdout: /^svc listens on http:\/\/new\/, under pm2/ })
+  t.strictSame(asked(), ['jlist', 'start'], 'there was none to be deleted')
+})
+
+t.test('serve --pm2 gives up a server that pm2 gives up, or restarts for ever', async t => {
+  for (const entries of [[], [entryOf('errored', 0)], [entryOf('online', 2)]]) {
+    const { run } = standInPm2(t, ({ list }) => `${list(...entries)}; echo 'it broke' >> "$logs/error.log"`)
+    t.match(await run(), { code: 1, stderr: /did not come up under pm2: it broke\n.*"svc serve --pm2 stop"/s }, JSON.stringify(entries))
+  }
+})
+
+t.test('serve --pm2 waits on for a server that was restarted once; then it is stopped', async t => {
+  const late = (cwd: string): string => `(while [ "$(grep -c jlist '${cwd}/asked')" -lt 2 ]; do sleep 0.05; done; echo "svc listens on http://late/" >> "$logs/out.log") > /dev/null 2>&1 &`
+  const { asked, run } = standInPm2(t, ({ cwd, list }) => `${list(entryOf('online', 1))}; ${late(cwd)}`)
+  t.match(await run(), { code: 0, stdout: /http:\/\/late\// })
+  t.match(await run('stop'), { code: 0, stdout: /was stopped/ })
+  t.equal(asked().at(-1), 'delete')
+  t.match(await run('stop'), { code: 0, stderr: /no svc-server/ })
+})
+
+t.test('serve --pm2 says what a pm2 that fails has said', async t => {
+  const { run } = standInPm2(t, () => 'echo "no daemon"; exit 3')
+  t.match(await run(), { code: 1, stderr: /"pm2 start .*" failed \(3\): no daemon/ })
 })
 
 const pm2 = await realPm2(t)

@@ -28,6 +28,8 @@ const cases: Array<[what: string, text: string, shown: string]> = [
   ['a report that would be typed', '\x1b[6n\x1b[c\x1b[21t\x1b[5ia', 'a'],
   ['a full reset, and character sets', '\x1bca\x1b(0b\x1b#8c\x1b=', 'abc'],
   ['C1 controls', 'a\x9b2Jb\x9d0;evil\x9cc\x90x\x9cd\x85e', 'abcde'],
+  ['the first C1 control ends a sequence', '\x1b[3\x801ma', '1ma'],
+  ['the last C1 control', 'a\x9fx\x9cb', 'ab'],
   ['a colour of C1', 'a\x9b31mb\x9b0m', 'a\x1b[31mb\x1b[0m'],
   ['carriage return, backspace, bell, NUL, DEL', 'a\rb\bc\x07d\0e\x7ff', 'abcdef'],
   ['a sequence within another', '\x1b[3\x1b[2J1m\x1b]0;\x1b[2Jb', '1mb'],

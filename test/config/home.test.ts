@@ -1,8 +1,9 @@
-import { chmod, readdir, readFile, stat, symlink, lstat, utimes, writeFile } from 'node:fs/promises'
+import { chmod, chown, readdir, readFile, stat, symlink, lstat, utimes, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { locateHome, openHome, readConfig, writeConfig } from '../../lib/config/home.js'
+import { Refusal } from '../../lib/base/refusal.js'
+import { locateHome, noSpaceFor, openHome, readConfig, warningOfRoot, writeConfig } from '../../lib/config/home.js'
 
 const noModes = process.platform === 'win32' ? 'Windows has no permission bits' : false
 const root = process.getuid?.() === 0 ? 'root may write everywhere' : noModes
@@ -37,9 +38,23 @@ t.test('one that cannot be used is refused with its cause', async t => {
   await t.test('not writable', { skip: root }, async t => {
     await chmod(join(directory, 'closed'), 0o500)
     t.teardown(() => chmod(join(directory, 'closed'), 0o700))
-    await t.rejects(openHome({ SVC_HOME: 'closed' }, directory), { code: 'home_not_writable' })
+    await t.rejects(openHome({ SVC_HOME: 'closed' }, directory), { code: 'home_not_writable', message: /may not write there; run svc as/ })
+    await t.rejects(openHome({ SVC_HOME: '/usr' }), { message: /may not write there \(it belongs to the user 0, this is \d+\)/ })
     await t.rejects(openHome({ SVC_HOME: 'closed/x' }, directory), { code: 'home_not_writable', message: /may not create it/ })
   })
+})
+
+t.test('root is warned of the directory of another user', { skip: root === false && 'only root may give a file away' }, async t => {
+  const directory = t.testdir({})
+  t.equal(await warningOfRoot({ directory }), null)
+  await chown(directory, 65534, 65534)
+  t.match(await warningOfRoot({ directory }), /runs as root, .* belongs to the user 65534: run it as that user/)
+})
+
+t.test('a start that finds no space says so', async t => {
+  const full = [Object.assign(new Error('x'), { code: 'ENOSPC' }), new Refusal('unavailable', 'disk_full', 'x')]
+  for (const error of full) t.match(noSpaceFor('/srv', error), { code: 'no_space', message: /"\/srv" cannot be used: there is no space left/ })
+  for (const error of [new Error('x'), new Refusal('unavailable', 'other', 'x')]) t.equal(noSpaceFor('/srv', error), null)
 })
 
 t.test('config.json: absent it is empty; written it is the owner’s alone, unknown keys and all', async t => {

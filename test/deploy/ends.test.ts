@@ -27,6 +27,22 @@ t.test('an end that could not be recorded at first is recorded later', async t =
   t.strictSame(ends.kept(), [])
 })
 
+t.test('an end is tried again after each wait; a start waits for nothing', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ preDeployScript: 'exit 1' })
+  const { id } = await stage.deploy(project, { a: '1' })
+  await stage.store.write(tx => updateDeployment(tx, id, { status: 'running' }))
+  fillDisk(stage)
+  let tried = 0
+  const ends = createEnds({ ...stage, endRetriesMs: [1, 1], log: () => void tried++ })
+  for (const [cause, times] of [['end', 3], ['restart', 1]] as const) {
+    tried = 0
+    t.match(await ends.record(stage.row(id), { ...outcome, cause }), { id })
+    t.equal(tried, times, cause)
+    t.match(ends.kept(), [{ id }])
+  }
+})
+
 t.test('an end that cannot be recorded is kept, counts as the record, and is written before what comes next', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject({ postDeployScript: 'touch "$SVC_DEPLOY_PATH/ran"; echo "after [$SVC_PREVIOUS_DEPLOY_ID]"' })

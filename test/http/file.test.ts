@@ -47,6 +47,7 @@ t.test('files', async t => {
   t.equal(part.status, 206)
   t.equal(part.headers.get('content-range'), 'bytes 2-4/10')
   t.equal(await part.text(), '234')
+  t.equal(await (await fetch(`${url}/f/a.txt`, { headers: { range: 'bytes=3-3' } })).text(), '3', 'a part of one byte')
   const beyond = await fetch(`${url}/f/a.txt`, { headers: { range: 'bytes=10-' } })
   t.equal(beyond.status, 416)
   t.equal(beyond.headers.get('content-range'), 'bytes */10')

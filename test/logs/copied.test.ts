@@ -1,13 +1,13 @@
-import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { contentsOf } from '../../lib/logs/contents.js'
 import { findCopy } from '../../lib/logs/copied.js'
 import { createDeny } from '../../lib/logs/deny.js'
 import { createGeneration } from '../../lib/logs/generation.js'
 import { createInflatedFiles } from '../../lib/logs/inflated.js'
-import { createOpenLog } from '../../lib/logs/open.js'
+import { createOpenLog, type OpenLog } from '../../lib/logs/open.js'
 
 // What a writer that goes on, and a real logrotate, make of it: logrotate.test.ts.
 
@@ -54,18 +54,42 @@ const cases: Array<[what: string, make: (directory: string) => void, lines: stri
   }, null]
 ]
 
+/** `app.log`, of which `read` has been read, truncated. */
+async function truncated(t: Test) {
+  const directory = t.testdir({ 'app.log': read })
+  const { signal } = new AbortController()
+  const needs = { openLog: createOpenLog({ deny: createDeny([]), secrets: [] }), inflated: createInflatedFiles({ tmp: directory }) }
+  t.teardown(() => needs.inflated.close())
+  const path = join(directory, 'app.log')
+  const log = await needs.openLog(path)
+  const contents = await contentsOf(log, needs.inflated, signal)
+  const generation = createGeneration({ identity: log.identity, contents, offset: read.length, mark: Buffer.from(read) })
+  t.teardown(() => generation.release())
+  writeFileSync(path, '')
+  return { directory, signal, needs, path, generation }
+}
+
+t.test('beside a truncated log: a copy that is compressed while it is looked for', async t => {
+  const { directory, signal, needs, path, generation } = await truncated(t)
+  const copy = join(directory, 'app.log.1')
+  writeFileSync(copy, `${read}three\n`)
+  let looks = 0
+  const openLog: OpenLog = place => {
+    if (place === copy && ++looks === 1) {
+      writeFileSync(`${copy}.gz`, gzipSync(readFileSync(copy)))
+      rmSync(copy)
+    }
+    return needs.openLog(place)
+  }
+  const found = await findCopy({ ...needs, openLog }, path, generation, signal)
+  t.ok(found)
+  if (found !== null) await generation.moveTo(found)
+  t.same(await generation.read(), { lines: ['three'], isEnd: true })
+})
+
 for (const [what, make, lines] of cases) {
   t.test(`beside a truncated log: ${what}`, async t => {
-    const directory = t.testdir({ 'app.log': read })
-    const { signal } = new AbortController()
-    const needs = { openLog: createOpenLog({ deny: createDeny([]), secrets: [] }), inflated: createInflatedFiles({ tmp: directory }) }
-    t.teardown(() => needs.inflated.close())
-    const path = join(directory, 'app.log')
-    const log = await needs.openLog(path)
-    const contents = await contentsOf(log, needs.inflated, signal)
-    const generation = createGeneration({ identity: log.identity, contents, offset: read.length, mark: Buffer.from(read) })
-    t.teardown(() => generation.release())
-    writeFileSync(path, '')
+    const { directory, signal, needs, path, generation } = await truncated(t)
     make(directory)
     t.equal(await generation.read(), null, 'it is seen to be truncated')
     const copy = await findCopy(needs, path, generation, signal)

@@ -62,6 +62,9 @@ t.test('lines longer than a block, and none that ends', async t => {
   t.ok(found.some(({ text }) => text.includes('yneedley') && text.length < 20_000), 'the part around the match')
   t.equal(found.at(-1)?.text, 'last needle')
   t.equal(found.length, 2)
+  const whole = `${'z'.repeat(16 * 1024 - 6)}needle`
+  const { hits: ofBound } = await stage(t, `${whole}\nz${whole}\n`)
+  t.strictSame((await ofBound({})).map(({ text }) => text === whole), [true, false], 'as long as it is shown whole, and longer')
   const { hits: none } = await stage(t, Buffer.concat([Buffer.alloc(3_000_000), Buffer.from('needle')]))
   t.equal((await none({})).length, 1)
 })
@@ -129,6 +132,39 @@ t.test('given up: by its caller, and by an expression without end', async t => {
   await t.rejects(over, reason)
   await t.rejects(run({ q: '(a+)+$', isRegex: true }), { name: 'Refusal', message: /stopped/ })
   t.equal((await run({ q: '!', maxHits: 1 })).length, 3, 'others go on')
+})
+
+t.test('so many search at once, so many wait, and one more is refused', async t => {
+  const path = join(t.testdir({}), 'file')
+  writeFileSync(path, 'a needle\n')
+  const handle = await open(path)
+  t.teardown(() => handle.close())
+  const contents = { handle, reach: async () => ({ size: 9, isWhole: true }) }
+  const searches = createSearches({ maxSearches: 1, maxWaiting: 1 })
+  const told: string[] = []
+  const run = (name: string, held?: Promise<void>) =>
+    searches.run(contents, { ...plain, signal: new AbortController().signal }, async ({ event }) => {
+      await held
+      told.push(`${name} ${event}`)
+    })
+  let letGo = (): void => {}
+  const first = run('first', new Promise(resolve => { letGo = resolve }))
+  const second = run('second')
+  await t.rejects(run('third'), { kind: 'too_many', code: 'too_many_searches', retryAfterSeconds: 5 })
+  letGo()
+  await Promise.all([first, second])
+  t.strictSame(told, ['first hit', 'first done', 'second hit', 'second done'])
+  await searches.close()
+})
+
+t.test('a search that takes too long in all is stopped', async t => {
+  const path = join(t.testdir({}), 'file')
+  writeFileSync(path, 'a needle\n')
+  const handle = await open(path)
+  t.teardown(() => handle.close())
+  const endless = { handle, reach: () => new Promise<never>(() => {}) }
+  const run = createSearches({ maxMs: 1 }).run(endless, { ...plain, signal: new AbortController().signal }, async () => {})
+  await t.rejects(run, { code: 'search_too_slow', message: /taken too long; a smaller range/ })
 })
 
 t.test('threads are used again, and keep nobody from ending', async t => {

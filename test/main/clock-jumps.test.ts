@@ -1,7 +1,9 @@
 import t, { type Test } from 'tap'
 import { createSteadyClock } from '../../lib/base/clock.js'
 import type { Project } from '../../lib/model/project.js'
-import { startServer, type Stage } from '../support/server.js'
+import { serve } from '../../lib/main/serve.js'
+import { createClient } from '../support/client.js'
+import { adminToken, startServer, type Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 
 const hourMs = 60 * 60_000
@@ -13,7 +15,7 @@ async function stageOf(t: Test): Promise<{ stage: Stage; set(ms: number): void }
   return { stage: await startServer(t, { clock }), set: ms => void (offsetMs += ms) }
 }
 
-async function push({ as }: Stage, project: Project): Promise<string> {
+async function push({ as }: Pick<Stage, 'as'>, project: Project): Promise<string> {
   const reply = await as(project.token).upload([['projectId', project.id], ['file', { filename: 'a.zip', bytes: await zipOf({ 'a.txt': 'a' }) }]])
   return reply.headers['x-svc-deploy-id'] as string
 }
@@ -68,3 +70,24 @@ t.test('set back by days, what is live keeps its archive', async t => {
   const live = await push(stage, shop)
   t.match((await client.get(`/api/logs/${live}`)).body, { status: 'success', hasArtifact: true })
 })
+
+for (const [aheadMs, isWarned] of [[2 * hourMs, true], [30_000, false], [-2 * hourMs, false]] as const) {
+  t.test(`a start goes on from what was recorded: ${aheadMs} ms after what the clock says`, async t => {
+    const { stage, set } = await stageOf(t)
+    const shop = await stage.createProject('shop')
+    set(aheadMs)
+    const ids = [await push(stage, shop)]
+    await stage.server.stop({ wait: true })
+    const warnings: string[] = []
+    const report = { info: () => {}, warn: (line: string) => void warnings.push(line) }
+    const { home, environment } = stage
+    const server = await serve({ home, port: 0, cwd: home.directory, environment, report })
+    t.teardown(() => server.stop({ wait: false }))
+    const as: Stage['as'] = token => createClient(() => server.url, token)
+    ids.unshift(await push({ as }, shop))
+    const rows = (await as(adminToken).get('/api/logs')).body as Array<{ id: string; startTime: string }>
+    t.strictSame(rows.map(({ id }) => id), ids, 'the newest first')
+    t.equal(Date.parse(rows[0]?.startTime ?? '') > Date.now(), aheadMs > 0, 'no later than it must be')
+    t.equal(warnings.some(line => /clock of this machine says .* newest deployment is of .* set the clock right/.test(line)), isWarned)
+  })
+}

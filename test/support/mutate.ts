@@ -28,7 +28,10 @@ interface Change extends Mutation {
 
 interface Test {
   path: string
-  tookMs: number
+  /** Without any change; undefined: it has not been used yet. */
+  tookMs: number | undefined
+  /** Passes without any change. */
+  isSound: boolean
 }
 
 async function main([count = '', seed = '', room = '']: string[]): Promise<void> {
@@ -41,7 +44,7 @@ async function main([count = '', seed = '', room = '']: string[]): Promise<void>
   let survived = 0
   const chosen = choose(copy, { count: Number(count), seed: Number(seed), room })
   for (const [index, change] of chosen.entries()) {
-    const by = await noticedBy(copy, change, await rooms.testsFor(change.module))
+    const by = await noticedBy(copy, change, rooms)
     if (by === null) survived++
     const what = `lib/${change.module.replace(/\.js$/, '.ts')}: ${oneLine(change.text)} → ${oneLine(change.replacement)}`
     process.stdout.write(`${index + 1} of ${chosen.length} ${by === null ? 'SURVIVED' : 'noticed'} ${what}${by === null ? '' : ` (${by})`}\n`)
@@ -60,43 +63,46 @@ function choose(copy: string, { count, seed, room }: { count: number; seed: numb
   return chosen
 }
 
-/** The tests of each room, measured once without any change. */
+/** The tests of each room, each measured without any change before it is first used. */
 function createRooms(copy: string) {
-  const rooms = new Map<string, Promise<Test[]>>()
-  async function measure(room: string): Promise<Test[]> {
-    const tests: Test[] = []
-    for (const path of filesBelow(join(copy, 'dist/test', room), '.test.js')) {
-      const startedMs = performance.now()
-      if (await passes(copy, path, mostMs)) tests.push({ path, tookMs: performance.now() - startedMs })
-      else process.stdout.write(`left out, as it fails without any change: ${relative(copy, path)}\n`)
-    }
-    return tests.sort((a, b) => a.tookMs - b.tookMs)
+  const rooms = new Map<string, Test[]>()
+
+  async function measure(test: Test): Promise<void> {
+    const startedMs = performance.now()
+    test.isSound = await passes(copy, test.path, mostMs)
+    test.tookMs = performance.now() - startedMs
+    if (!test.isSound) process.stdout.write(`left out, as it fails without any change: ${relative(copy, test.path)}\n`)
   }
+
   return {
-    /** Those of a module's room: first what has its name, then from the quickest to the slowest. */
-    async testsFor(module: string): Promise<Test[]> {
+    measure,
+    /** Those of a module's room: first what has its name, then from the quickest to the slowest, as far as that is known. */
+    testsFor(module: string): Test[] {
       const room = module.includes(sep) ? dirname(module).split(sep)[0] as string : module
-      if (!rooms.has(room)) rooms.set(room, measure(room))
-      const tests = await rooms.get(room) as Test[]
+      const all = rooms.get(room) ?? filesBelow(join(copy, 'dist/test', room), '.test.js').map(path => ({ path, tookMs: undefined, isSound: true }))
+      rooms.set(room, all)
       const own = join(copy, 'dist/test', module.replace(/\.js$/, '.test.js'))
+      const tests = [...all].sort((a, b) => (a.tookMs ?? mostMs) - (b.tookMs ?? mostMs))
       return [...tests.filter(({ path }) => path === own), ...tests.filter(({ path }) => path !== own)]
     }
   }
 }
 
 /** The test that a change makes fail; null: none. */
-async function noticedBy(copy: string, change: Change, tests: readonly Test[]): Promise<string | null> {
+async function noticedBy(copy: string, change: Change, { testsFor, measure }: ReturnType<typeof createRooms>): Promise<string | null> {
   const path = join(copy, 'dist/lib', change.module)
   const source = readFileSync(path, 'utf8')
-  writeFileSync(path, mutated(source, change))
-  try {
-    for (const test of tests) {
-      if (!await passes(copy, test.path, Math.max(leastMs, test.tookMs * slowdown))) return relative(join(copy, 'dist/test'), test.path)
+  for (const test of testsFor(change.module)) {
+    if (test.tookMs === undefined) await measure(test)
+    if (!test.isSound) continue
+    writeFileSync(path, mutated(source, change))
+    try {
+      if (!await passes(copy, test.path, Math.max(leastMs, (test.tookMs as number) * slowdown))) return relative(join(copy, 'dist/test'), test.path)
+    } finally {
+      writeFileSync(path, source)
     }
-    return null
-  } finally {
-    writeFileSync(path, source)
   }
+  return null
 }
 
 /** Whether a test passes within so many milliseconds; its processes are gone afterwards. */

@@ -14,6 +14,7 @@ const cases: Array<[source: string, changed: string[]]> = [
   ['f(a === null)', ['f((a !== null))']],
   ['const c = a + 1', []],
   ['f(performance.now() > untilMs)', []],
+  ['f(ms <= 0)', []],
   ['if (endMs < 1) f()', ['if (!(endMs < 1)) f()']],
   ['if (isWindows && a) b()', []],
   ["f(process.platform === 'darwin')", []]

@@ -78,6 +78,7 @@ t.test('export and import', async t => {
     const refused = await svc(['import', 'two.zip', '--strategy', 'overwrite'], { cwd, env: source })
     t.equal(refused.code, 1)
     t.match(refused.stderr, /give --yes/)
+    t.match(await svc(['import', 'two.zip', '--strategy', 'overwrite', '--dry-run'], { cwd, env: source }), { code: 0 }, 'nothing to confirm')
     t.match(await server.api('GET', `/api/projects/${project.id}`), { name: 'renamed' })
 
     const path = join(server.home, 'config.json')

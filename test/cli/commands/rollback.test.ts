@@ -111,6 +111,15 @@ t.test('rollback', async t => {
     t.match(await svc(['rollback', project.id, '--yes'], options), { code: 1, stdout: /✘ failed: rolled back to/ })
   })
 
+  await t.test('without a terminal needs --yes', async t => {
+    const { project, live } = await fresh()
+    await deploy(server, project, 'one')
+    await deploy(server, project, 'two')
+    t.match(await svc(['rollback', project.id], options), { code: 1, stderr: /must be confirmed: .* give --yes/ })
+    t.equal(live(), 'two')
+    t.equal((await server.deployments(project.id)).length, 2)
+  })
+
   await t.test('asks on a terminal', { skip: noTerminal }, async t => {
     const { project, live } = await fresh()
     await deploy(server, project, 'one')

@@ -1,0 +1,98 @@
+import t from 'tap'
+import type { Api, Run, RunEvent } from '../../lib/cli/api.js'
+import type { Context } from '../../lib/cli/command.js'
+import { reportRun, watchRun, type Watched } from '../../lib/cli/watch.js'
+
+const log = (text: string): RunEvent => ({ event: 'log', text }) as RunEvent
+const end = { event: 'status', status: 'success', duration: '1.00s', deployId: 'dep_a' } as RunEvent
+const broken = Object.assign(new Error('reset'), { code: 'ECONNRESET' })
+
+async function* eventsOf(events: RunEvent[], error?: Error): AsyncGenerator<RunEvent> {
+  yield* events
+  if (error !== undefined) throw error
+}
+
+function stage({ newest = 'dep_a' as string | null, follow = [] as RunEvent[], followError = undefined as Error | undefined } = {}) {
+  const said: string[] = []
+  const printed: string[] = []
+  const paint = { green: (text: string) => text, red: (text: string) => text }
+  const output = {
+    warn: (line: string) => void said.push(line), note: (line: string) => void said.push(line),
+    print: (line: string) => void printed.push(line), json: (value: object) => void printed.push(JSON.stringify(value)), paint
+  }
+  const followed: string[] = []
+  const api = {
+    deployments: async () => (newest === null ? [] : [{ id: newest }]),
+    follow(id: string) {
+      followed.push(id)
+      return eventsOf(follow, followError)
+    }
+  } as unknown as Api
+  const context = { output } as unknown as Context
+  const watch = (run: Partial<Run>, signal = new AbortController().signal) =>
+    watchRun({ deployId: null, page: null, ...run } as Run, context, { api, projectId: 'proj_a', print: line => void printed.push(line), signal })
+  return { said, printed, followed, context, watch }
+}
+
+t.test('the lines, and the end', async t => {
+  const { watch, printed, said } = stage()
+  t.strictSame(await watch({ deployId: 'dep_b', events: eventsOf([log('one'), end]) }), {
+    outcome: 'ended', status: 'success', duration: '1.00s', deployId: 'dep_a', page: null
+  })
+  t.strictSame([printed, said], [['one'], []])
+  await t.rejects(watch({ events: eventsOf([log('one')]) }), { message: /without a status/ })
+})
+
+t.test('a connection that breaks is followed, and no line is printed twice', async t => {
+  for (const deployId of ['dep_b', null]) {
+    const { watch, printed, said, followed } = stage({ follow: [log('one'), log('two'), log('three'), end] })
+    t.match(await watch({ deployId, events: eventsOf([log('one'), log('two')], broken) }), { outcome: 'ended' })
+    t.strictSame(printed, ['one', 'two', 'three'])
+    t.strictSame(followed, [deployId ?? 'dep_a'])
+    t.match(said, [/the connection broke, the deployment goes on/])
+  }
+  const lost = stage({ newest: null })
+  await t.rejects(lost.watch({ events: eventsOf([], broken) }), broken)
+  const other = stage()
+  await t.rejects(other.watch({ deployId: 'dep_b', events: eventsOf([], new Error('a bug')) }), { message: 'a bug' })
+  t.strictSame(other.followed, [])
+  const twice = stage({ followError: broken })
+  await t.rejects(twice.watch({ deployId: 'dep_b', events: eventsOf([], broken) }), broken)
+})
+
+t.test('interrupted, it is left to go on', async t => {
+  const signal = AbortSignal.abort()
+  t.strictSame(await stage().watch({ events: eventsOf([], broken) }, signal), { outcome: 'detached', deployId: 'dep_a' })
+  t.strictSame(await stage().watch({ deployId: 'dep_b', events: eventsOf([], broken) }, signal), { outcome: 'detached', deployId: 'dep_b' })
+  const later = new AbortController()
+  const following = stage({ follow: [log('one')], followError: broken })
+  const watched = following.watch({ deployId: 'dep_b', events: eventsOf([], broken) }, later.signal)
+  later.abort()
+  t.strictSame(await watched, { outcome: 'detached', deployId: 'dep_b' })
+})
+
+t.test('how it is said, and the exit code', async t => {
+  const ended: Watched = { outcome: 'ended', status: 'success', duration: '84.00s', deployId: 'dep_a', page: null }
+  const options = { what: 'pushed', json: false }
+  const cases: Array<[Watched, code: number, printed: string, said: string[]]> = [
+    [ended, 0, '✔ success: pushed in 1m 24s (dep_a)', []],
+    [{ ...ended, duration: '60.00s' }, 0, '✔ success: pushed in 1m 0s (dep_a)', []],
+    [{ ...ended, duration: '59.90s' }, 0, '✔ success: pushed in 59.90s (dep_a)', []],
+    [{ ...ended, duration: 'long' }, 0, '✔ success: pushed in long (dep_a)', []],
+    [{ ...ended, status: 'failed', deployId: null }, 1, '✘ failed: pushed in 1m 24s (unknown id)', []],
+    [{ ...ended, page: 'https://a.test/' }, 0, '✔ success: pushed in 1m 24s (dep_a)', ['https://a.test/']]
+  ]
+  for (const [watched, code, line, notes] of cases) {
+    const { context, printed, said } = stage()
+    t.equal(reportRun(watched, context, options), code)
+    t.strictSame([printed, said], [[line], notes])
+  }
+  const { context, printed, said } = stage()
+  reportRun(ended, context, { ...options, json: true })
+  reportRun({ ...ended, page: 'https://a.test/' }, context, { ...options, json: true })
+  t.strictSame(printed.map(line => JSON.parse(line)), [{}, { url: 'https://a.test/' }].map(url => ({ deployId: 'dep_a', status: 'success', duration: '84.00s', ...url })))
+  for (const [deployId, command] of [[null, 'svc status'], ['dep_a', 'svc logs -f dep_a']] as const) {
+    t.throws(() => reportRun({ outcome: 'detached', deployId }, context, options), { name: 'Interrupted' })
+    t.match(said.at(-1), new RegExp(`Follow it with: ${command}$`))
+  }
+})
