@@ -119,9 +119,11 @@ function passes(copy: string, path: string, limitMs: number): Promise<boolean> {
     }
   }
   const timer = setTimeout(end, limitMs)
+  process.once('exit', end)
   return new Promise(resolve => {
     child.once('exit', code => {
       clearTimeout(timer)
+      process.off('exit', end)
       end()
       resolve(code === 0)
     })
