@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { compileGlob } from '../../lib/archive/glob.js'
 import { createIgnore, type IgnoreRules } from '../../lib/archive/ignore.js'
+import { sourceChanged } from '../../lib/archive/source.js'
 import { walkTree } from '../../lib/archive/walk.js'
 
 const isWindows = process.platform === 'win32'
@@ -113,6 +114,16 @@ t.test('a name that is not UTF-8 is refused', { skip: process.platform !== 'linu
   const directory = t.testdir({})
   writeFileSync(Buffer.concat([Buffer.from(directory + '/a'), Buffer.from([0xff])]), '')
   await t.rejects(walk(directory), { code: 'name_not_packable', message: /its name is not valid UTF-8/ })
+})
+
+t.test('a directory that lies elsewhere by now is told from one that has gone', { skip: process.platform !== 'linux' && 'only Linux says where it lies' }, async t => {
+  const directory = realpathSync(t.testdir({ real: { sub: { a: '' } } }))
+  symlinkSync('real', join(directory, 'link'))
+  const options = { ignore: null, globs: null, except: [], warn: () => {}, signal: undefined, mayBeExchanged: true }
+  const walking = (name: string): Promise<unknown> => walkTree('', { ...options, root: join(directory, name, 'sub') }, () => {})
+  await walking('real')
+  const { code } = sourceChanged('')
+  await t.rejects(walking('link'), { name: 'Refusal', code })
 })
 
 t.test('gone, and aborted', async t => {

@@ -108,7 +108,9 @@ async function noticedBy(copy: string, change: Change, { testsFor, measure }: Re
 /** Whether a test passes within so many milliseconds; its processes are gone afterwards. */
 function passes(copy: string, path: string, limitMs: number): Promise<boolean> {
   const [program, words] = bare(process.execPath, [path])
-  const child = spawn(program, words, { cwd: copy, stdio: 'ignore', detached: true })
+  // Its own limit would end a test that is slow on a busy machine.
+  const env = { ...process.env, TAP_TIMEOUT: String(mostMs / 1000) }
+  const child = spawn(program, words, { cwd: copy, stdio: 'ignore', detached: true, env })
   const end = (): void => {
     try {
       process.kill(-(child.pid as number), 'SIGKILL')
@@ -117,9 +119,11 @@ function passes(copy: string, path: string, limitMs: number): Promise<boolean> {
     }
   }
   const timer = setTimeout(end, limitMs)
+  process.once('exit', end)
   return new Promise(resolve => {
     child.once('exit', code => {
       clearTimeout(timer)
+      process.off('exit', end)
       end()
       resolve(code === 0)
     })
