@@ -3,7 +3,7 @@ import { checkOwn, createRecords } from '../../lib/api/records.js'
 import type { ApiRequest } from '../../lib/api/route.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 
-const row = { id: 'dep_a', projectId: 'proj_a' } as DeploymentRow
+const row = { id: 'dep_a', projectId: 'proj_a', steps: [] as unknown, scripts: [] as unknown } as DeploymentRow
 const requestBy = (role: string, projectId: string | null) => ({ actor: { role, projectId } }) as ApiRequest
 
 const records = createRecords({
