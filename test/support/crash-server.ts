@@ -50,10 +50,11 @@ export function startCrashServer(base: string, { home, temporary }: CrashPlaces)
 
 const pollMs = 5
 const limitMs = 60_000
+const notYet = new Set(['starting', 'unhealthy'])
 
 /**
- * Asks for health until it is good. Until then it must be 503 with `starting`, and say when to come again. Gives how
- * often it said so; null: the server ended, or never became well.
+ * Asks for health until it is good. Until then it must be 503 with `starting`, or with `unhealthy` on a disk that is busy
+ * for longer than a probe waits. Gives how often it said so; null: the server ended, or never became well.
  */
 export async function awaitHealth(url: string, complain: (sentence: string) => void): Promise<{ client: CrashClient; startings: number } | null> {
   const client = createCrashClient(url)
@@ -61,7 +62,7 @@ export async function awaitHealth(url: string, complain: (sentence: string) => v
     const answer = await client.call('GET', '/api/health', '')
     if (answer === null) return null
     if (answer.status === 200) return { client, startings }
-    if (answer.status !== 503 || answer.body?.status !== 'starting') complain(`health during a start: ${answer.status} ${answer.text.slice(0, 200)}`)
+    if (answer.status !== 503 || !notYet.has(String(answer.body?.status))) complain(`health during a start: ${answer.status} ${answer.text.slice(0, 200)}`)
     await new Promise(resolve => setTimeout(resolve, pollMs))
   }
   return null
