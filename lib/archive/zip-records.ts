@@ -92,7 +92,7 @@ export function descriptorOf({ crc, bytes, packedBytes, needsZip64 }: Entry): Bu
   return descriptor
 }
 
-/** The length of what the directory tells of an entry. */
+/** The length of an entry's record in the directory. */
 export function directoryHeaderBytes({ nameBytes, needsZip64, isFar }: Entry): number {
   return centralBytes + nameBytes + timestampBytes + (needsZip64 || isFar ? zip64Bytes(3) : 0)
 }

@@ -25,14 +25,14 @@ const ofLinux: Record<number, [name: string, words: string]> = {
 
 const unnamed = /^(?:Unknown system error|UNKNOWN)/
 
-/** The name of an error of the system (`EDQUOT`), or the error's own code; '' where it has none. */
+/** The name of an error of the system (`EDQUOT`), or the error's own code; '' if there is no name. */
 export function codeOf(error: unknown): string {
   const { code } = (error as SystemError) ?? {}
   if (typeof code !== 'string') return ''
   return unnamed.test(code) ? (described(error)?.[0] ?? code) : code
 }
 
-/** The error's message, with name and words for what Node has none for. */
+/** The error's message, with a name and words for errors that Node does not know. */
 export function messageOf(error: unknown): string {
   const { code, message = '' } = (error as SystemError) ?? {}
   const known = typeof code === 'string' && unnamed.test(code) ? described(error) : null

@@ -78,7 +78,7 @@ async function lock(path: string, { staleMs = defaultStaleMs, waitMs = defaultWa
   }
 }
 
-/** Removes the announcements of processes that have ended, as far as that can be known. Returns the paths. */
+/** Removes the announcements of processes that are known to have ended. Returns the paths. */
 export async function removeEndedLocks(path: string): Promise<string[]> {
   const removed: string[] = []
   for (const name of await readdir(dirname(path))) {

@@ -14,7 +14,7 @@ type BackgroundNeeds = Pick<DeployNeeds, 'store' | 'clock' | 'audit' | 'notify' 
 export interface BackgroundEnd {
   /** What is wrong with it, as a sentence; null: nothing that svc knows of. */
   complaint: string | null
-  /** null: it has none, or it is not known, because svc did not see the end. */
+  /** null: there is no exit code, or svc did not see the end. */
   exitCode: number | null
 }
 

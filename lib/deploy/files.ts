@@ -71,7 +71,7 @@ export interface FoundFile {
   stats: Stats
 }
 
-/** The files of a directory whose names have this pattern; a directory that is missing has none. */
+/** The files of a directory whose names have this pattern; a missing directory gives no files. */
 export async function* findFiles(directory: string, pattern: RegExp): AsyncGenerator<FoundFile> {
   for (const name of await readdir(directory).catch(() => [])) {
     const match = pattern.exec(name)

@@ -26,7 +26,7 @@ export interface CopyNeeds {
   inflated: InflatedFiles
 }
 
-/** The copy in which `truncated` goes on, or ends where it was read to, open; null: there is none. Whoever gets it releases it. */
+/** The copy in which `truncated` goes on, or ends where it was read to, open; null: there is none. The caller releases it. */
 export async function findCopy(
   needs: CopyNeeds, path: string, truncated: Generation, signal: AbortSignal
 ): Promise<Contents | null> {

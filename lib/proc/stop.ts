@@ -2,7 +2,7 @@
  * Ending processes that svc has started: a process group, and with it those that have left it (setsid(2)), which are
  * found by an entry of their environment that they have inherited.
  *
- * First SIGTERM, once, for whoever is there: a handler may clean up, and what it starts for that is not asked to end. After
+ * First SIGTERM, once, for the processes that are there: a handler may clean up, and what it starts for that is not asked to end. After
  * the grace SIGKILL, again and again, because what is killed may just have forked. All is over when a few looks in a row
  * find nobody. Where there is no /proc, only the group is known.
  */
@@ -38,7 +38,7 @@ const maxEndTries = 500
 
 const isWindows = process.platform === 'win32'
 
-/** Resolves when nobody of them is left, or whoever is left does not end by SIGKILL. */
+/** Resolves when none of them is left, or those left do not end by SIGKILL. */
 export async function stopProcesses(options: StopOptions): Promise<Stopped> {
   if (isWindows) return stopTree(options)
   const { group, marker, graceMs } = options
