@@ -230,6 +230,7 @@ function rowOf(id: string, { project, actor, message, archive, rollbackOf }: Dra
     actorIp: actor.ip,
     claimedIp: actor.claimedIp ?? null,
     placed: null,
+    provenance: null,
     steps: [stored],
     scripts: []
   }

@@ -1,3 +1,5 @@
+import type { Provenance } from './provenance.js'
+
 /** States of a deployment (§3; decided: `queued` and `running` while it goes on). */
 export type DeploymentStatus = 'queued' | 'running' | 'success' | 'failed'
 export type FinalStatus = 'success' | 'failed'
@@ -83,6 +85,8 @@ export interface DeploymentRow {
    * in place has one, too. The highest of a project is what is in its target.
    */
   placed: number | null
+  /** Where it comes from, as the client claims; null if the client did not say, and for rollbacks. */
+  provenance: Provenance | null
   steps: DeploymentStep[]
   scripts: RanScript[]
 }

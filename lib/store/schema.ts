@@ -71,6 +71,56 @@ const summaries = `
     BEGIN ${countDay('OLD', -1)} ${countDay('NEW', 1)} END;
   CREATE TRIGGER daysAfterDelete AFTER DELETE ON deployments BEGIN ${countDay('OLD', -1)} END;`
 
+/** Variables of a project's scripts. A secret's `value` is sealed; `secret` says which ones are. */
+const variables = `
+  CREATE TABLE variables (
+    projectId TEXT NOT NULL REFERENCES projects (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    secret INTEGER NOT NULL,
+    updatedAt TEXT NOT NULL,
+    PRIMARY KEY (projectId, name)
+  ) WITHOUT ROWID;
+  ALTER TABLE projects ADD COLUMN scriptTimeoutSeconds INTEGER;
+  ALTER TABLE projects ADD COLUMN scriptShell TEXT;
+  ALTER TABLE projects ADD COLUMN scriptDirectory TEXT;`
+
+/** Browser sessions of the panel. Only the digest of a session's secret is stored. */
+const sessions = `
+  CREATE TABLE sessions (
+    id TEXT PRIMARY KEY NOT NULL,
+    digest TEXT NOT NULL UNIQUE,
+    createdAt TEXT NOT NULL,
+    lastUsedAt TEXT NOT NULL,
+    expiresAt TEXT NOT NULL,
+    remember INTEGER NOT NULL,
+    ip TEXT,
+    userAgent TEXT
+  ) WITHOUT ROWID;`
+
+/** Where notifications go beside the address of the settings. */
+const notificationTargets = `
+  CREATE TABLE notificationTargets (
+    position INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    url TEXT NOT NULL,
+    secret TEXT NOT NULL,
+    events TEXT NOT NULL,
+    projectIds TEXT NOT NULL,
+    enabled INTEGER NOT NULL,
+    createdAt TEXT NOT NULL,
+    updatedAt TEXT NOT NULL
+  );`
+
+/** One row a minute, kept for a day. `at` is the minute's start. */
+const machineHistory = `
+  CREATE TABLE machineHistory (
+    at TEXT PRIMARY KEY NOT NULL,
+    facts TEXT NOT NULL
+  ) WITHOUT ROWID;`
+
 const migrations: Migration[] = [
   {
     what: 'how far the redo log has been folded in',
@@ -228,6 +278,15 @@ const migrations: Migration[] = [
         home TEXT NOT NULL,
         PRIMARY KEY (deployId, step)
       ) WITHOUT ROWID;`
+  },
+  {
+    what: 'provenance; variables and script settings of a project; sessions; notification targets; history of the machine',
+    sql: `
+      ALTER TABLE deployments ADD COLUMN provenance TEXT NOT NULL DEFAULT 'null';
+      ${variables}
+      ${sessions}
+      ${notificationTargets}
+      ${machineHistory}`
   }
 ]
 

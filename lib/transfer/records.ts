@@ -181,6 +181,7 @@ function readDeployment(record: FieldReader): GivenDeployment {
     claimedIp: record.nullableText('claimedIp', label),
     // What was in a target of another machine says nothing about the one here.
     placed: null,
+    provenance: null,
     steps: record.list('steps', readStep),
     scripts: record.list('scripts', readScript)
   }

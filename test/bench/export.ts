@@ -42,7 +42,7 @@ async function furnish(): Promise<void> {
       const row: DeploymentRow = {
         id: `dep_${i}`, projectId: project.id, projectName: project.name, status: 'success', triggerSource: 'cli', startTime: at,
         endTime: at, duration: '1s', rollbackOf: null, message: null, env: 'production', hasArtifact: true, archiveBytes,
-        archiveSha256: null, fileCount: 1, errorMessage: null, actorIp: null, claimedIp: null, placed: null, steps: [], scripts: []
+        archiveSha256: null, fileCount: 1, errorMessage: null, actorIp: null, claimedIp: null, placed: null, provenance: null, steps: [], scripts: []
       }
       insertProject(tx, project)
       insertDeployment(tx, row)

@@ -67,6 +67,7 @@ export function aDeployment(fields: Partial<DeploymentRow> = {}): DeploymentRow 
     actorIp: '127.0.0.1',
     claimedIp: null,
     placed: null,
+    provenance: null,
     steps: [{ name: 'store', status: 'success', startedAt: at, endedAt: at }],
     scripts: [{ step: 'preDeploy', source: 'client', script: 'echo hello', async: false }],
     ...fields

@@ -18,7 +18,7 @@ export async function insertDeployments(store: Store, { count, projectId, projec
           triggerSource: 'cli', startTime: new Date(base + index * 60_000).toISOString(),
           endTime: new Date(base + index * 60_000 + 5000).toISOString(), duration: '5s', rollbackOf: null,
           message: `change ${index}`, env: 'production', hasArtifact: false, archiveBytes: 1000, archiveSha256: null,
-          fileCount: 3, errorMessage: null, actorIp: '10.0.0.1', claimedIp: null, placed: null, steps: [], scripts: []
+          fileCount: 3, errorMessage: null, actorIp: '10.0.0.1', claimedIp: null, placed: null, provenance: null, steps: [], scripts: []
         })
       }
     })

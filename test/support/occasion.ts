@@ -32,6 +32,7 @@ const deployment: DeploymentRow = {
   actorIp: null,
   claimedIp: null,
   placed: null,
+  provenance: null,
   steps: [],
   scripts: []
 }

@@ -3,11 +3,19 @@ import { schemaVersion } from '../../lib/store/schema.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 
 /** The schema that `olderDatabase` goes back to. */
-export const olderVersion = schemaVersion - 2
+export const olderVersion = schemaVersion - 3
 
-/** Makes a svc.db one of an older schema: what the last two steps brought is taken away. */
+/** Makes a svc.db one of an older schema: what the last three steps brought is taken away. */
 export async function olderDatabase(path: string): Promise<void> {
   await change(path, `
+    ALTER TABLE deployments DROP COLUMN provenance;
+    DROP TABLE variables;
+    ALTER TABLE projects DROP COLUMN scriptTimeoutSeconds;
+    ALTER TABLE projects DROP COLUMN scriptShell;
+    ALTER TABLE projects DROP COLUMN scriptDirectory;
+    DROP TABLE sessions;
+    DROP TABLE notificationTargets;
+    DROP TABLE machineHistory;
     DROP TABLE scriptProcesses;
     DROP INDEX deploymentsPlaced;
     ALTER TABLE deployments DROP COLUMN placed;

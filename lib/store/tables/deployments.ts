@@ -23,6 +23,7 @@ const columns = columnsOf<DeploymentRow>('deployments', {
   actorIp: 'plain',
   claimedIp: 'plain',
   placed: 'plain',
+  provenance: 'json',
   steps: 'json',
   scripts: 'json'
 })
