@@ -195,7 +195,7 @@ async function readText(path: string): Promise<string> {
 /**
  * Changes the global configuration: `change` gets what the file holds, and alters it. Written whole or not at all, mode
  * 0600; a key set to undefined is removed. A broken file is refused and left as it is; so is one that another process goes on
- * changing (`file_locked`). Answers what was written.
+ * changing (`file_locked`), and a full disk (`disk_full`). Answers what was written.
  */
 export async function writeConfig(
   home: Pick<Home, 'directory' | 'configFile'>,
@@ -207,5 +207,9 @@ export async function writeConfig(
     change(config)
     await replaceFile(home.configFile, `${JSON.stringify(config, null, 2)}\n`, secretMode)
     return config
+  }).catch((error: unknown) => {
+    if (!isDiskFull(error)) throw error
+    const sentence = `Cannot write "${home.configFile}": no space left on device. Nothing was changed; free some space and try again`
+    throw new Refusal('unavailable', 'disk_full', sentence, { cause: error })
   })
 }

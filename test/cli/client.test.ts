@@ -57,6 +57,17 @@ function bodyOf(bytes: number, chunkBytes = 64 * 1024): Body & { sent: number } 
   return body
 }
 
+t.test('a change without a body says so, and a question says nothing of a body', async t => {
+  const seen: Array<Array<string | undefined>> = []
+  const url = await serve(t, ({ method, headers }, response) => {
+    seen.push([method, headers['content-length'], headers['transfer-encoding']])
+    answerJson(response, 200, {})
+  })
+  const client = clientOf(url)
+  for (const method of [undefined, 'GET', 'POST', 'PATCH'] as const) await client.json({ path: '/api/x', ...(method && { method }) })
+  t.strictSame(seen, [['GET', undefined, undefined], ['GET', undefined, undefined], ['POST', '0', undefined], ['PATCH', '0', undefined]])
+})
+
 t.test('a request goes below the path of the address, with bearer, query and JSON', async t => {
   const seen: object[] = []
   const url = await serve(t, async (request, response) => {

@@ -1,9 +1,11 @@
+import { appendFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { chmod, chown, readdir, readFile, stat, symlink, lstat, utimes, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { Refusal } from '../../lib/base/refusal.js'
 import { locateHome, noSpaceFor, openHome, readConfig, warningOfRoot, writeConfig } from '../../lib/config/home.js'
+import { smallDisk } from '../support/small-disk.js'
 
 const noModes = process.platform === 'win32' ? 'Windows has no permission bits' : false
 const root = process.getuid?.() === 0 ? 'root may write everywhere' : noModes
@@ -113,4 +115,23 @@ t.test('a linked config.json stays a link', { skip: noModes }, async t => {
   await writeConfig(home, config => void (config.serverUrl = 'http://b'))
   t.ok((await lstat(home.configFile)).isSymbolicLink())
   t.strictSame(JSON.parse(await readFile(join(directory, 'dotfiles/svc.json'), 'utf8')), { serverUrl: 'http://b' })
+})
+
+t.test('a full disk refuses a change of config.json, and loses nothing', async t => {
+  const disk = smallDisk(t, 1024 * 1024)
+  if (disk === null) return
+  const home = { directory: disk, configFile: join(disk, 'config.json') }
+  await writeConfig(home, config => void (config.adminToken = 'kept'))
+  writeFileSync(join(disk, 'full'), '')
+  try {
+    for (;;) appendFileSync(join(disk, 'full'), Buffer.alloc(4096))
+  } catch (error) {
+    t.equal((error as NodeJS.ErrnoException).code, 'ENOSPC')
+  }
+  const change = writeConfig(home, config => void (config.adminToken = 'changed'))
+  await t.rejects(change, { name: 'Refusal', kind: 'unavailable', code: 'disk_full', message: /no space left on device/ })
+  t.match(await readConfig(home), { adminToken: 'kept' })
+  t.strictSame(readdirSync(disk).sort(), ['config.json', 'full'])
+  rmSync(join(disk, 'full'))
+  t.match(await writeConfig(home, config => void (config.adminToken = 'changed')), { adminToken: 'changed' })
 })

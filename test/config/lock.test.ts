@@ -68,6 +68,15 @@ t.test('whose lock counts', async t => {
   }
 })
 
+t.test('a lock whose process lives and may have written it goes on for its time', async t => {
+  const path = join(t.testdir(), 'config.json')
+  // Written where the start of a process is not known.
+  const lock = `${path}.lock.${here}-${process.pid}--0123456789ab`
+  writeFileSync(lock, '')
+  await t.rejects(withLock(path, async () => {}, { staleMs: 60_000, waitMs: 100 }), { code: 'file_locked' })
+  t.equal(await withLock(path, async () => 'passed', { staleMs: 50, waitMs: 60_000 }), 'passed', 'and not for longer')
+})
+
 t.test('what fails inside lets the next one in', async t => {
   const path = join(t.testdir(), 'config.json')
   await t.rejects(withLock(path, async () => { throw new Error('no') }), { message: 'no' })

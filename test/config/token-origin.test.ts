@@ -4,6 +4,8 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import type { GlobalConfig } from '../../lib/config/home.js'
+import { storeProjectTokens } from '../../lib/config/token-origin.js'
 import { svc } from '../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../support/terminal.js'
 
@@ -28,6 +30,16 @@ async function startListener(t: Test, answer: { status?: number; location?: stri
 const global = (config: object) => ({ '.svc': { 'config.json': JSON.stringify(config) } })
 const project = (serverUrl?: string) => ({ 'svc.config.json': JSON.stringify({ projectId: 'proj_1', serverUrl }), 'index.html': 'x' })
 const read = (cwd: string) => JSON.parse(readFileSync(join(cwd, '.svc/config.json'), 'utf8')) as Record<string, unknown>
+
+t.test('project tokens are stored with their server, and without one without an origin', async t => {
+  const config: GlobalConfig = {}
+  storeProjectTokens(config, { proj_1: 'one' }, undefined)
+  t.strictSame(config, { projectToken: { proj_1: 'one' } })
+  storeProjectTokens(config, { proj_2: 'two' }, 'https://deploy.example.com/svc/')
+  t.strictSame(config, { projectToken: { proj_1: 'one', proj_2: 'two' }, projectTokenOrigin: { proj_2: elsewhere } })
+  storeProjectTokens(config, { proj_2: 'other' }, undefined)
+  t.strictSame(config, { projectToken: { proj_1: 'one', proj_2: 'other' } }, 'the old origin is not that of the new token')
+})
 
 t.test('a stored token is not sent to a server that a checkout names', async t => {
   const { url, heard } = await startListener(t)

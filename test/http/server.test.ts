@@ -32,6 +32,31 @@ const routes: Route[] = [
   { method: 'GET', path: '/api/slow', auth: 'public', handle: async () => { await sleep(150); return json({ slow: true }) } }
 ]
 
+t.test('an answer of a version that the client has is not sent again', async t => {
+  let version: string | null = '1'
+  const handled: string[] = []
+  const route: Route = {
+    method: 'GET', path: '/api/versioned', auth: 'public', version: () => version,
+    handle: () => { handled.push(String(version)); return json({ version }) }
+  }
+  const { url } = await startServer(t, [route])
+  const ask = (etag?: string | null) => fetch(`${url}/api/versioned`, etag ? { headers: { 'if-none-match': etag } } : {})
+  const first = await ask()
+  const tag = first.headers.get('etag')
+  t.match(tag, /^W\/"[^"]+-1"$/)
+  const same = await ask(tag)
+  t.strictSame([same.status, same.headers.get('etag'), same.headers.get('cache-control'), await same.text()], [304, tag, 'no-store', ''])
+  t.equal((await ask(`"other", ${tag}`)).status, 304)
+  t.strictSame(handled, ['1'], 'the handler was asked once')
+  version = '2'
+  const next = await ask(tag)
+  t.strictSame([next.status, await next.json()], [200, { version: '2' }])
+  t.not(next.headers.get('etag'), tag)
+  version = null
+  const without = await ask(tag)
+  t.strictSame([without.status, without.headers.get('etag')], [200, null])
+})
+
 t.test('replies', async t => {
   const { url, events } = await startServer(t, routes)
   const reply = await fetch(`${url}/api/things/a%2Fb%20%C3%A9?q=1&ticket=secret`)

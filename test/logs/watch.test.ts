@@ -1,7 +1,8 @@
-import { appendFileSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createFileWatcher, type FileWatch } from '../../lib/logs/watch.js'
+import { until } from '../support/until.js'
 
 const never = 3_600_000
 const { signal } = new AbortController()
@@ -54,6 +55,32 @@ t.test('the file that a link leads to is watched, also when the link is turned',
     renameSync(at('sub/next'), at('sub/current'))
   })
   await wakes(link, () => appendFileSync(at('b.log'), 'two\n'))
+})
+
+/** The directories that the kernel watches for this process: proc(5), fdinfo. */
+function watchedDirectories(): number {
+  const infos = readdirSync('/proc/self/fdinfo').map(name => {
+    try {
+      return readFileSync(`/proc/self/fdinfo/${name}`, 'utf8')
+    } catch {
+      return '' // the descriptor of the listing itself
+    }
+  })
+  return infos.join('').split('\n').filter(line => line.startsWith('inotify ')).length
+}
+
+const skip = process.platform === 'linux' ? false : 'only Linux tells what it watches'
+t.test('two names of one file are watched each by itself, and a directory as long as a file in it is', { skip }, async t => {
+  const { at, watch } = stageOf(t, never)
+  symlinkSync(at('a.log'), at('sub/current'))
+  const before = watchedDirectories()
+  const [link, file] = [watch('sub/current'), watch('a.log')]
+  await Promise.all([stands(link), stands(file)])
+  t.equal(watchedDirectories(), before + 2)
+  link.release()
+  await wakes(file, () => appendFileSync(at('a.log'), 'two\n'))
+  file.release()
+  await until(() => watchedDirectories() === before)
 })
 
 t.test('a poll sees what nothing tells of: a directory that comes later', async t => {

@@ -5,7 +5,7 @@
  *
  * What fails without any change is left out, and named. A test that takes ten times as long as without has noticed.
  */
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative, sep } from 'node:path'
@@ -36,7 +36,10 @@ interface Test {
 
 async function main([count = '', seed = '', room = '']: string[]): Promise<void> {
   const copy = realpathSync(mkdtempSync(join(tmpdir(), 'mutate-')))
-  process.once('exit', () => rmSync(copy, { recursive: true, force: true }))
+  process.once('exit', () => {
+    unmountBelow(copy)
+    rmSync(copy, { recursive: true, force: true })
+  })
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
   cpSync(root, copy, { recursive: true, filter: path => !leftOut.has(relative(root, path).split(sep)[0] ?? '') })
   symlinkSync(realpathSync(join(root, 'node_modules')), join(copy, 'node_modules'))
@@ -50,6 +53,13 @@ async function main([count = '', seed = '', room = '']: string[]): Promise<void>
     process.stdout.write(`${index + 1} of ${chosen.length} ${by === null ? 'SURVIVED' : 'noticed'} ${what}${by === null ? '' : ` (${by})`}\n`)
   }
   process.stdout.write(`${survived} of ${chosen.length} survived (seed ${seed})\n`)
+}
+
+/** A test that was ended in the middle leaves what it has mounted. */
+function unmountBelow(directory: string): void {
+  const mounted = existsSync('/proc/self/mounts') ? readFileSync('/proc/self/mounts', 'utf8').split('\n') : []
+  const places = mounted.map(line => line.split(' ')[1] ?? '').filter(place => place.startsWith(`${directory}/`))
+  for (const place of places.reverse()) spawnSync('umount', ['-l', place])
 }
 
 /** So many of all the changes that there are, no two of them the same. */

@@ -29,9 +29,9 @@ export function findMutations(source: string): Mutation[] {
     found.push({ start, end, text, replacement: change(text) })
   }
   const visit = (node: ts.Node): void => {
-    if (ofOtherSystems.test(source.slice(node.getStart(file), node.end)) && isExpression(node)) return
+    if (isExpression(node) && ofOtherSystems.test(node.getText(file))) return
     const condition = conditionOf(node)
-    if (condition !== null) add(condition.getStart(file), condition.end, text => `!(${text})`)
+    if (condition !== null && !ofOtherSystems.test(condition.getText(file))) add(condition.getStart(file), condition.end, text => `!(${text})`)
     if (ts.isBinaryExpression(node)) {
       const other = others[node.operatorToken.getText(file)]
       const isSeen = !/[<>]/.test(other ?? '') || !ofTime.test(source.slice(node.getStart(file), node.end))
@@ -44,7 +44,7 @@ export function findMutations(source: string): Mutation[] {
 }
 
 function isExpression(node: ts.Node): boolean {
-  return ts.isBinaryExpression(node) || ts.isConditionalExpression(node) || ts.isIfStatement(node)
+  return ts.isBinaryExpression(node) || ts.isConditionalExpression(node)
 }
 
 function conditionOf(node: ts.Node): ts.Expression | null {

@@ -1,0 +1,45 @@
+import { closeSync, openSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import t, { type Test } from 'tap'
+import { readPty, type PtyStream } from '../../lib/proc/pty-output.js'
+
+/** A terminal of which the stream holds `held` and the kernel still has `rest`, and what is handed out of it. */
+function stageOf(t: Test, { held, rest }: { held: Buffer; rest: Buffer }) {
+  const path = join(t.testdir({}), 'rest')
+  writeFileSync(path, rest)
+  const fd = openSync(path, 'r')
+  t.teardown(() => closeSync(fd))
+  const stream = new PassThrough()
+  const output = readPty({ fd, stream: stream as unknown as PtyStream })
+  let text = ''
+  output.onData(more => (text += more))
+  output.pause()
+  stream.write(held)
+  return { stream, output, text: () => text }
+}
+
+t.test('at the end, what the stream holds comes before what the kernel has', async t => {
+  const { stream, output, text } = stageOf(t, { held: Buffer.from('first '), rest: Buffer.from('second') })
+  stream.destroy()
+  t.strictSame([text(), stream.destroyed], ['', false], 'a pause holds the end back')
+  output.resume()
+  t.strictSame([text(), stream.destroyed], ['first second', true])
+})
+
+t.test('a character that is cut between the stream and the kernel stays whole', async t => {
+  const bytes = Buffer.from('€')
+  for (let at = 1; at < bytes.length; at++) {
+    const { stream, output, text } = stageOf(t, { held: bytes.subarray(0, at), rest: bytes.subarray(at) })
+    stream.destroy()
+    output.resume()
+    t.equal(text(), '€', `after ${at} bytes`)
+  }
+})
+
+t.test('what is given up is not read', async t => {
+  const { stream, output, text } = stageOf(t, { held: Buffer.from('first '), rest: Buffer.from('second') })
+  stream.destroy()
+  output.giveUp()
+  t.strictSame([text(), stream.destroyed], ['', true])
+})
