@@ -6,16 +6,20 @@ import { blocksOf, documents, runDocument, top, type Block, type Given } from '.
 
 /** Every command that a document shows is run, in its order. */
 const site = { 'work/dist/index.html': '<h1>A site</h1>\n' }
-/** A server that runs, and a project with one deployment, as most documents take for granted. */
-const running: Block[] = [
+/** A running server with a project, as most documents assume; and one deployment. */
+const served: Block[] = [
   { line: 0, mark: 'sh server', text: 'svc serve\n' },
   { line: 0, mark: 'sh', text: `curl -fsS http://127.0.0.1:5431/api/projects -H "Authorization: Bearer $ADMIN_TOKEN" \\
-    -H 'Content-Type: application/json' -d '{"name": "site", "deployPath": "/srv/site"}'\n` },
-  { line: 0, mark: 'sh', text: `svc init --project proj_… --server http://127.0.0.1:5431 --out dist
-    SVC_DEPLOY_TOKEN=… svc push --json\n` }
+    -H 'Content-Type: application/json' -d '{"name": "site", "deployPath": "/srv/site"}'\n` }
 ]
+const running: Block[] = [...served, {
+  line: 0, mark: 'sh', text: `svc init --project proj_… --server http://127.0.0.1:5431 --out dist
+    SVC_DEPLOY_TOKEN=… svc push --json\n`
+}]
+const bundled: Block = { line: 0, mark: 'sh', text: 'make dist > /tmp/made && cp dist/svc-*.tgz /media/\n' }
 const given: Record<string, Given> = {
   'docs/backup.md': {},
+  'docs/ci.md': { files: site, done: [...served, bundled] },
   'docs/installation.md': {},
   'docs/upgrade.md': {},
   'README.md': {},
