@@ -23,11 +23,22 @@ function help(name: string): string {
   return execFileSync(process.execPath, [join(top, 'bin/svc.js'), ...name.split(' '), '--help'], { encoding: 'utf8' }).trim()
 }
 
+interface CommandLine {
+  name: string
+  summary: string
+  group?: string
+  hidden?: boolean
+}
+
+/** The commands in the groups of the help, then the page of each. */
 function commandPages(): string {
-  const rows = commands.filter(({ name }) => name !== 'help')
-  const list = table(['command', ''], rows.map(({ name, summary }) => [`[\`svc ${name}\`](#${slug(`svc ${name}`)})`, summary]))
+  const rows = (commands as readonly CommandLine[]).filter(({ name, hidden }) => name !== 'help' && !hidden)
+  const groups = [...new Set(rows.map(({ group }) => group))].map(group => {
+    const list = table(['command', ''], rows.filter(row => row.group === group).map(({ name, summary }) => [`[\`svc ${name}\`](#${slug(`svc ${name}`)})`, summary]))
+    return group === undefined ? list : `**${group.charAt(0).toUpperCase()}${group.slice(1)}**\n\n${list}`
+  })
   const pages = rows.map(({ name }) => `## svc ${name}\n\n\`\`\`\n${help(name)}\n\`\`\``)
-  return [list, ...pages].join('\n\n')
+  return [...groups, ...pages].join('\n\n')
 }
 
 function settings(): string {
