@@ -2,6 +2,9 @@ import t from 'tap'
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { statusOfCode } from '../../lib/api/description/document.js'
+import { errorCodes } from '../../lib/api/description/errors.js'
+import { operations } from '../../lib/api/description/operations.js'
 import { apiRoutes } from '../../lib/api/routes.js'
 import { commands } from '../../lib/cli/main.js'
 import { settingRows } from '../../lib/system/settings.js'
@@ -63,31 +66,13 @@ const who: Record<ReturnType<typeof apiRoutes>[number]['auth'], string> = {
 const nothing: any = new Proxy(() => nothing, { get: () => nothing })
 
 function routes(): string {
-  return table(['method', 'path', 'token'], apiRoutes(nothing).map(({ method, path, auth }) => [method, `\`${path}\``, who[auth]]))
+  const rows = apiRoutes(nothing).map(({ method, path, auth }) => [method, `\`${path}\``, operations[`${method} ${path}`]?.summary ?? '', who[auth]])
+  return table(['method', 'path', '', 'token'], rows)
 }
 
-/** The statuses of refusals, as lib/http/reply.ts has them, and the codes that the server's rooms give. */
 function codes(): string {
-  const reply = readFileSync(join(top, 'lib/http/reply.ts'), 'utf8')
-  const statuses = [...reply.matchAll(/^ {2}(\w+): (\d{3})/gm)].map(([, kind = '', status = '']) => ({ kind, status }))
-  const clientRooms = ['cli', 'config', 'main']
-  const rooms = readdirSync(join(top, 'lib')).filter(room => !clientRooms.includes(room))
-  const text = rooms.map(room => join(top, 'lib', room)).flatMap(sourcesBelow).map(path => readFileSync(path, 'utf8')).join('\n')
-  const found = [...text.matchAll(/new Refusal\(\s*'(\w+)',\s*'(\w+)'/g)].map(([, kind, code]) => ({ kind, code }))
-  const rows = [...new Set(statuses.map(({ status }) => status))].map(status => {
-    const kinds = statuses.filter(row => row.status === status).map(({ kind }) => kind)
-    const mine = new Set(found.filter(({ kind }) => kinds.includes(kind ?? '')).map(({ code }) => `\`${code}\``))
-    return [status, [...mine].sort().join(', ')]
-  })
-  return table(['status', 'codes'], [...rows.filter(([, list]) => list !== ''), ['500', '`internal_error`; the message has an id, and the log has the cause under this id']])
-}
-
-function sourcesBelow(directory: string): string[] {
-  try {
-    return readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort().filter(name => name.endsWith('.ts')).map(name => join(directory, name))
-  } catch {
-    return []
-  }
+  const rows = Object.keys(errorCodes).map(code => [String(statusOfCode(code)), `\`${code}\``, errorCodes[code]?.means ?? ''])
+  return table(['status', 'code', 'meaning'], rows.sort(([a = '', x = ''], [b = '', y = '']) => a.localeCompare(b) || (x < y ? -1 : 1)))
 }
 
 const sections = [
@@ -112,7 +97,9 @@ for (const { document, name, write } of sections) {
 t.test('docs/configuration.md names every environment variable that configures svc', async t => {
   const text = readFileSync(join(top, 'docs/configuration.md'), 'utf8')
   const section = /^## Environment$([^]*?)^## /m.exec(text)?.[1] ?? ''
-  const sources = sourcesBelow(join(top, 'lib')).map(path => readFileSync(path, 'utf8')).join('\n')
+  const lib = join(top, 'lib')
+  const files = readdirSync(lib, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.ts'))
+  const sources = files.map(name => readFileSync(join(lib, name), 'utf8')).join('\n')
   const names = new Set([...sources.matchAll(/'((?:SVC|ADMIN|NO|FORCE)_[A-Z_]+)'/g)].map(([, name]) => name as string))
   // Given to a server by the command that starts it, not by people.
   names.delete('SVC_SUPERVISED')
