@@ -8,6 +8,12 @@ import { line, oneOf, readFields } from './fields.js'
 import type { ApiRequest, Handler } from './route.js'
 
 const maxTokenLength = 4096
+const token = line({ max: maxTokenLength })
+
+export const loginFields = { token }
+export const changeTokenFields = { oldToken: token, newToken: token }
+export const resetTokenFields = { newToken: token }
+export const ticketFields = { purpose: oneOf(ticketPurposes) }
 
 export interface AuthNeeds {
   admin: { verify(token: string): boolean; change(newToken: string): Promise<void> }
@@ -22,7 +28,7 @@ export function authHandlers({ admin, limiter, tickets, audit }: AuthNeeds) {
     (await limiter.attempt(request, () => admin.verify(token) || null)) ?? false
 
   const login: Handler = async request => {
-    const { token } = readFields(await request.json(), { token: line({ max: maxTokenLength }) })
+    const { token } = readFields(await request.json(), loginFields)
     if (!(await isAdminToken(request, token))) {
       throw new Refusal('unauthorized', 'wrong_token', 'The login failed: this is not the admin token')
     }
@@ -32,10 +38,7 @@ export function authHandlers({ admin, limiter, tickets, audit }: AuthNeeds) {
 
   const changeToken: Handler = async request => {
     const { actor } = request
-    const fields = readFields(await request.json(), {
-      oldToken: line({ max: maxTokenLength }),
-      newToken: line({ max: maxTokenLength })
-    })
+    const fields = readFields(await request.json(), changeTokenFields)
     if (!(await isAdminToken(request, fields.oldToken))) {
       await audit.record({ action: 'auth.change_token', actor, ok: false })
       throw new Refusal('unauthorized', 'wrong_token', 'The token was not changed: "oldToken" is not the admin token')
@@ -47,14 +50,14 @@ export function authHandlers({ admin, limiter, tickets, audit }: AuthNeeds) {
 
   /** For the one who owns the data directory, and so needs no old token: `svc admin reset-password`. */
   const resetToken: Handler = async request => {
-    const { newToken } = readFields(await request.json(), { newToken: line({ max: maxTokenLength }) })
+    const { newToken } = readFields(await request.json(), resetTokenFields)
     await admin.change(newToken)
     await audit.record({ action: 'auth.reset_token', actor: request.actor })
     return json({ success: true, message: 'The admin token was reset' })
   }
 
   const ticket: Handler = async request => {
-    const { purpose } = readFields(await request.json(), { purpose: oneOf(ticketPurposes) })
+    const { purpose } = readFields(await request.json(), ticketFields)
     return json({ success: true, ...tickets.issue(purpose) })
   }
 

@@ -9,7 +9,8 @@ import { param } from './route.js'
 import { runReply } from './run-reply.js'
 
 const finalStatuses = ['success', 'failed'] as const
-const rollbackFields = { message: nullable(line({ max: maxMessageLength })) }
+export const markFields = { status: oneOf(finalStatuses) }
+export const rollbackFields = { message: nullable(line({ max: maxMessageLength })) }
 
 export interface DeploymentsNeeds {
   deployer: Pick<Deployer, 'rollback' | 'cancel' | 'mark' | 'follow' | 'unrecorded' | 'manifest' | 'changes'>
@@ -36,7 +37,7 @@ export function deploymentHandlers({ deployer, records, pageOf }: DeploymentsNee
     },
 
     mark: async request => {
-      const { status } = readFields(await request.json(), { status: oneOf(finalStatuses) })
+      const { status } = readFields(await request.json(), markFields)
       const row = await deployer.mark(param(request, 'id'), status, request.actor)
       return json({ success: true, deployment: await records.complete(row) })
     },

@@ -1,9 +1,25 @@
 import { countOf } from '../base/count.js'
 import { hasControlCharacter, unprintableIn } from '../base/one-line.js'
 import { Refusal, invalid } from '../base/refusal.js'
+import type { JsonSchema } from './description/schema.js'
 
-/** Turns one unknown value into a typed one, or refuses with a sentence that names the field. */
-export type Read<T> = (value: unknown, field: string) => T
+/**
+ * Turns one unknown value into a typed one, or refuses with a sentence that names the field. Its `schema` describes the
+ * values that it takes, for the description of the API.
+ */
+export interface Read<T> {
+  (value: unknown, field: string): T
+  readonly schema: JsonSchema
+  /** What the description gives as an example. */
+  readonly example: unknown
+  /** An absent field is allowed. */
+  readonly isOptional?: boolean
+}
+
+/** Joins a function that reads a field with the schema of what it takes. */
+export function reads<T>(schema: JsonSchema, example: unknown, read: (value: unknown, field: string) => T): Read<T> {
+  return Object.assign(read, { schema, example })
+}
 
 /** The fields of a request, by name. A reader is called for an absent field too, with undefined. */
 export type Shape = Record<string, Read<unknown>>
@@ -24,12 +40,14 @@ export function readFields<S extends Shape>(body: unknown, shape: S): Fields<S> 
 
 /** Absent stays absent: the field means "leave it as it is". `null` is a value and goes to the reader. */
 export function optional<T>(read: Read<T>): Read<T | undefined> {
-  return (value, field) => (value === undefined ? undefined : read(value, field))
+  const or = (value: unknown, field: string) => (value === undefined ? undefined : read(value, field))
+  return Object.assign(or, { schema: read.schema, example: read.example, isOptional: true })
 }
 
 /** Absent or null is null. */
 export function nullable<T>(read: Read<T>): Read<T | null> {
-  return (value, field) => (value === undefined || value === null ? null : read(value, field))
+  const or = (value: unknown, field: string) => (value === undefined || value === null ? null : read(value, field))
+  return Object.assign(or, { schema: { anyOf: [read.schema, { type: 'null' }] }, example: read.example, isOptional: true })
 }
 
 export interface TextLimits {
@@ -50,18 +68,19 @@ export const maxPathLength = 4096
  */
 export function line(limits: TextLimits = {}): Read<string> {
   const read = multiline(limits)
-  return (value, field) => {
+  return reads(read.schema, 'one line', (value, field) => {
     const given = read(value, field)
     const found = unprintableIn(given)
     if (found === null) return given
     const sentence = `"${field}" must be one line of visible characters: it contains ${found}`
     throw invalid(field, sentence)
-  }
+  })
 }
 
 /** A string of any lines (a description, a script), without NUL, of `min` (0) to `max` (10,000) characters. */
 export function multiline({ min = 0, max = maxTextLength, trim = false }: TextLimits = {}): Read<string> {
-  return (value, field) => {
+  const schema: JsonSchema = { type: 'string', ...(min > 0 && { minLength: min }), maxLength: max }
+  return reads(schema, 'text', (value, field) => {
     if (value === undefined) throw invalid(field, `"${field}" is missing: a string is needed`)
     if (typeof value !== 'string') throw wrongType(field, 'a string', value)
     const given = trim ? value.trim() : value
@@ -69,43 +88,44 @@ export function multiline({ min = 0, max = maxTextLength, trim = false }: TextLi
     if (given.length < min) throw tooShort(field, min)
     if (given.length > max) throw invalid(field, `"${field}" is too long: ${given.length} characters, at most ${max}`)
     return given
-  }
+  })
 }
 
 /** A name for people: trimmed, not empty. */
 export const name: Read<string> = line({ min: 1, max: maxNameLength, trim: true })
 
-export const flag: Read<boolean> = (value, field) => {
+export const flag: Read<boolean> = reads({ type: 'boolean' }, true, (value, field) => {
   if (value === undefined) throw invalid(field, `"${field}" is missing: true or false is needed`)
   if (typeof value !== 'boolean') throw wrongType(field, 'true or false', value)
   return value
-}
+})
 
 /** A whole number between `min` and `max`, both included. */
 export function integer(min: number, max: number): Read<number> {
-  return (value, field) => {
+  return reads({ type: 'integer', minimum: min, maximum: max }, Math.max(min, 1), (value, field) => {
     if (typeof value !== 'number' || !Number.isSafeInteger(value)) throw wrongType(field, 'a whole number', value)
     if (value < min || value > max) throw invalid(field, `"${field}" is ${value}: it must be from ${min} to ${max}`)
     return value
-  }
+  })
 }
 
 export function oneOf<T extends string>(values: readonly T[]): Read<T> {
-  return (value, field) => {
+  return reads({ type: 'string', enum: values }, values[0], (value, field) => {
     const known = values.find(one => one === value)
     if (known === undefined) throw wrongType(field, `one of ${values.join(', ')}`, value)
     return known
-  }
+  })
 }
 
 /** A list of at least `min` and at most `max` items; an error names the item (`ids[3]`). */
 export function list<T>(read: Read<T>, { min = 0, max }: { min?: number; max: number }): Read<T[]> {
-  return (value, field) => {
+  const schema: JsonSchema = { type: 'array', items: read.schema, ...(min > 0 && { minItems: min }), maxItems: max }
+  return reads(schema, [read.example], (value, field) => {
     if (!Array.isArray(value)) throw wrongType(field, 'a list', value)
     if (value.length < min) throw invalid(field, `"${field}" needs at least ${countOf(min, 'item')}`)
     if (value.length > max) throw invalid(field, `"${field}" has ${value.length} items: at most ${max} are taken`)
     return value.map((item, index) => read(item, `${field}[${index}]`))
-  }
+  })
 }
 
 /** A query parameter that is a whole number from 1; above `max` it is `max`, absent it is `fallback`. */

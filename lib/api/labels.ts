@@ -7,11 +7,12 @@ import { integer, name, oneOf, optional, readFields } from './fields.js'
 import type { Handler } from './route.js'
 import { param } from './route.js'
 
-const labelFields = {
+export const labelFields = {
   name: optional(name),
   color: optional(oneOf(labelColors)),
   sortOrder: optional(integer(-1_000_000, 1_000_000))
 }
+export const newLabelFields = { ...labelFields, name }
 
 export interface LabelsNeeds {
   list(): Label[]
@@ -26,7 +27,7 @@ export function labelHandlers(kind: LabelKind, labels: LabelsNeeds) {
     list: () => json(labels.list()),
 
     create: async request => {
-      const fields = readFields(await request.json(), { ...labelFields, name })
+      const fields = readFields(await request.json(), newLabelFields)
       return json({ success: true, [kind]: await labels.create(fields, request.actor) })
     },
 

@@ -22,35 +22,45 @@ import {
   queryLimit,
   queryOffset,
   readFields,
+  reads,
   switchText
 } from './fields.js'
-import type { Read } from './fields.js'
+import type { JsonSchema } from './description/schema.js'
 import type { ApiRequest, Handler } from './route.js'
 import { param } from './route.js'
 
-const item: Read<{ filePath: string; label: string | undefined; kind: LogSource['kind'] | undefined }> = (value, field) => {
+const filePath = line({ min: 1, max: maxPathLength })
+const label = optional(line({ max: maxNameLength, trim: true }))
+const kind = optional(oneOf(logKinds))
+const itemSchema: JsonSchema = {
+  type: 'object',
+  properties: { filePath: filePath.schema, label: label.schema, kind: kind.schema },
+  required: ['filePath']
+}
+
+const item = reads(itemSchema, { filePath: '/var/log/shop.log', label: 'Shop', kind: 'plain' }, (value, field) => {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw invalid(field, `"${field}" must be an object with a filePath`)
   }
-  const { filePath, label, kind } = value as Record<string, unknown>
+  const given = value as Record<string, unknown>
   return {
-    filePath: line({ min: 1, max: maxPathLength })(filePath, `${field}.filePath`),
-    label: optional(line({ max: maxNameLength, trim: true }))(label, `${field}.label`),
-    kind: optional(oneOf(logKinds))(kind, `${field}.kind`)
+    filePath: filePath(given['filePath'], `${field}.filePath`),
+    label: label(given['label'], `${field}.label`),
+    kind: kind(given['kind'], `${field}.kind`)
   }
-}
+})
 
 /** §8 */
-const newFields = { items: list(item, { min: 1, max: 50 }) }
-const changeFields = {
+export const newFields = { items: list(item, { min: 1, max: 50 }) }
+export const changeFields = {
   label: optional(name),
-  kind: optional(oneOf(logKinds)),
+  kind,
   sortOrder: optional(integer(-1_000_000, 1_000_000)),
-  filePath: ((value, field) => {
-    if (value !== undefined) throw invalid(field, '"filePath" cannot be changed: delete the log source and add another')
-  }) satisfies Read<void>
+  filePath: optional(reads({ not: {} }, undefined, (_, field) => {
+    throw invalid(field, '"filePath" cannot be changed: delete the log source and add another')
+  }))
 }
-const bulkFields = { ids: list(line({ min: 1, max: 100 }), { min: 1, max: 200 }), action: oneOf(['delete'] as const) }
+export const bulkFields = { ids: list(line({ min: 1, max: 100 }), { min: 1, max: 200 }), action: oneOf(['delete'] as const) }
 
 const directions = ['forward', 'backward', 'tail'] as const
 

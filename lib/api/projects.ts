@@ -21,7 +21,8 @@ import {
   oneOf,
   optional,
   queryText,
-  readFields
+  readFields,
+  reads
 } from './fields.js'
 import type { Read } from './fields.js'
 import type { Handler } from './route.js'
@@ -31,18 +32,22 @@ const id = line({ min: 1, max: 100 })
 const ids = list(id, { max: 200 })
 const emptyIsNull = (given: string | null | undefined) => (given === '' ? null : given)
 
-const variable: Read<string> = (value, field) => {
+const variable: Read<string> = reads({ type: 'string' }, 'NODE_ENV', (value, field) => {
   const given = line()(value, field)
   const fault = allowedEnvFault(given)
   if (fault !== null) throw invalid(field, `"${field}" cannot be "${given}": it ${fault}`)
   return given
-}
+})
 
 /** Empty means the same as null. */
-const emptied: Read<string | null> = (value, field) => nullable(line({ max: 100, trim: true }))(value, field) || null
+const short = nullable(line({ max: 100, trim: true }))
+const emptied: Read<string | null> = Object.assign(
+  (value: unknown, field: string) => short(value, field) || null,
+  { schema: short.schema, example: null, isOptional: true }
+)
 
 /** Everything that may be given of a project; `PUT` takes any of it, `POST` needs the first two. */
-const projectFields = {
+export const projectFields = {
   name: optional(name),
   deployPath: optional(line({ min: 1, max: maxPathLength })),
   description: optional(multiline()),
@@ -60,9 +65,11 @@ const projectFields = {
   maxDiskMb: optional(nullable(integer(1, maxDiskMbLimit))),
   pinned: optional(flag)
 }
-const newProjectFields = { ...projectFields, name, deployPath: line({ min: 1, max: maxPathLength }) }
+export const newProjectFields = { ...projectFields, name, deployPath: line({ min: 1, max: maxPathLength }) }
 
-const bulkFields = {
+export const pinFields = { pinned: flag }
+
+export const bulkFields = {
   ids: list(id, { min: 1, max: 200 }),
   action: oneOf(bulkActions),
   categoryId: nullable(id),
@@ -109,7 +116,7 @@ export function projectHandlers({ projects, bulk, recentScripts }: ProjectsNeeds
       json({ success: true, token: await projects.regenerateToken(param(request, 'id'), request.actor) }),
 
     pin: async request => {
-      const { pinned } = readFields(await request.json(), { pinned: flag })
+      const { pinned } = readFields(await request.json(), pinFields)
       return answer(await projects.update(param(request, 'id'), { pinned }, request.actor))
     },
 

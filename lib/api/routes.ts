@@ -1,4 +1,5 @@
 import { streamedBody } from '../http/route.js'
+import { json } from '../http/route.js'
 import { auditHandlers } from './audit.js'
 import { authHandlers } from './auth.js'
 import { backupHandlers } from './backup.js'
@@ -29,6 +30,8 @@ import { uploadHandlers } from './upload.js'
 export interface ApiNeeds {
   /** As the store has it. */
   version(tables: readonly string[]): string
+  /** The version of this program, for the description. */
+  program: string
   auth: Parameters<typeof authHandlers>[0]
   projects: Parameters<typeof projectHandlers>[0]
   categories: Parameters<typeof labelHandlers>[1]
@@ -87,7 +90,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
 
   const terminal = terminalHandlers(needs.terminal)
 
-  return versioned([
+  const routes: ApiRoute[] = versioned([
     probeRow(needs.health.health),
     row('GET', '/api/health/detail', 'admin', health.detail),
 
@@ -173,6 +176,12 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('GET', '/api/backup', 'local', backup.write),
 
     row('GET', '/api/terminal/available', 'admin', terminal.available),
-    row('GET', '/api/terminal/ws', 'terminal', terminal.connect)
+    row('GET', '/api/terminal/ws', 'terminal', terminal.connect),
+
+    row('GET', '/api/openapi.json', 'public', async () => {
+      const { describeApi } = await import('./description/document.js')
+      return json(describeApi(routes, needs.program))
+    })
   ], needs.version)
+  return routes
 }

@@ -5,18 +5,20 @@ import type { Handler } from './route.js'
 
 const maxKeep = 10_000
 
+export const cleanFields = {
+  dryRun: optional(flag),
+  unrecorded: optional(flag),
+  projectId: optional(line({ min: 1, max: 100 })),
+  keep: optional(integer(1, maxKeep))
+}
+
 /** What is kept, and what of it may go (decisions §7). */
 export function storageHandlers({ storage }: { storage: Storage }) {
   return {
     usage: async () => json(await storage.usage()),
 
     clean: async request => {
-      const { dryRun = false, unrecorded = false, projectId, keep } = readFields((await request.json()) ?? {}, {
-        dryRun: optional(flag),
-        unrecorded: optional(flag),
-        projectId: optional(line({ min: 1, max: 100 })),
-        keep: optional(integer(1, maxKeep))
-      })
+      const { dryRun = false, unrecorded = false, projectId, keep } = readFields((await request.json()) ?? {}, cleanFields)
       const cleaned = await storage.clean({ dryRun, unrecorded, projectId, keep, actor: request.actor })
       const { archives, temporaryFiles, unrecordedFiles, unrecordedLeft, freedBytes } = cleaned
       return json({ success: true, dryRun, removed: { archives, temporaryFiles, unrecordedFiles }, unrecordedLeft, freedBytes })

@@ -2,7 +2,7 @@ import { invalid } from '../base/refusal.js'
 import { networkOf } from '../http/client-address.js'
 import { json, publicBody } from '../http/route.js'
 import { telemetryEvents, type TelemetryOverview, type TelemetryReport } from '../model/telemetry.js'
-import { line, oneOf, queryLimit, readFields, type Read } from './fields.js'
+import { line, oneOf, queryLimit, readFields, reads, type Read } from './fields.js'
 import type { Handler } from './route.js'
 
 export interface TelemetryNeeds {
@@ -22,14 +22,7 @@ export function telemetryHandlers({ collector, maxDays, reports, overviews }: Te
   return {
     report: async request => {
       reports.take(networkOf(request.client.witnessed))
-      const report = readFields(await request.json(), {
-        event: oneOf(telemetryEvents),
-        ts: instant,
-        svcVersion: word,
-        instanceId: word,
-        os: word,
-        arch: word
-      })
+      const report = readFields(await request.json(), reportFields)
       await collector.add(report)
       return json({ success: true })
     },
@@ -44,14 +37,16 @@ export function telemetryHandlers({ collector, maxDays, reports, overviews }: Te
 const short = line({ min: 1, max: 64 })
 
 /** What is shown to anybody afterwards: no sentence, no markup. */
-const word: Read<string> = (value, field) => {
+const word: Read<string> = reads(short.schema, 'linux', (value, field) => {
   const given = short(value, field)
   if (!/^[\w.+-]+$/.test(given)) throw invalid(field, `"${field}" must be of letters, digits, ".", "_", "+" and "-"`)
   return given
-}
+})
 
-const instant: Read<string> = (value, field) => {
+const instant: Read<string> = reads(short.schema, '2030-01-02T03:04:05Z', (value, field) => {
   const given = short(value, field)
   if (Number.isNaN(Date.parse(given))) throw invalid(field, `"${field}" is no instant like "2030-01-02T03:04:05Z"`)
   return given
-}
+})
+
+export const reportFields = { event: oneOf(telemetryEvents), ts: instant, svcVersion: word, instanceId: word, os: word, arch: word }

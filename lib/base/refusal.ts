@@ -26,7 +26,7 @@ export interface RefusalDetails {
 
 /**
  * A failure that the user caused, or can cure. Thrown from any layer; everything else that is thrown is a bug.
- * The code is stable snake_case and listed in the README; the sentence says what could not be done, why, and what
+ * The code is stable snake_case and listed in docs/api.md; the sentence says what could not be done, why, and what
  * would be right. It never holds a secret.
  */
 export class Refusal extends Error {

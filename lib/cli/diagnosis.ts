@@ -82,7 +82,7 @@ async function checkConfig(home: Home): Promise<Finding> {
     await readConfig(home)
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
-    return failure(check, error.message, 'Put the file right by hand; what it should hold is in the README')
+    return failure(check, error.message, 'Put the file right by hand; docs/configuration.md describes it')
   }
   const othersRead = process.platform !== 'win32' && (found.mode & 0o077) !== 0
   if (othersRead) return failure(check, `${home.configFile} holds tokens, and other users can read it`, `chmod 600 "${home.configFile}"`)

@@ -6,7 +6,7 @@ import type { Reply } from './route.js'
 export type Headers = Record<string, string>
 
 /** What each kind of refusal is in HTTP: the one place where it is said (decisions §1). */
-const statusOf: Record<RefusalKind, number> = {
+export const statusOf: Record<RefusalKind, number> = {
   invalid: 400,
   usage: 400,
   unauthorized: 401,

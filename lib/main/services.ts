@@ -126,6 +126,7 @@ export function createServices(world: World, front: Front): Services {
     terminals,
     api: {
       version: store.version,
+      program: version,
       auth: { admin, limiter, tickets, audit },
       projects: {
         projects,

@@ -5,7 +5,7 @@ export type SettingType = 'text' | 'secret' | 'number' | 'flag' | 'list'
 export interface SettingDescription {
   key: string
   type: SettingType
-  /** In English, as the README has it. */
+  /** In English, as docs/settings.md has it. */
   unit: string | null
   default: string
   help: string

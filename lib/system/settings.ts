@@ -29,7 +29,7 @@ export interface SettingRow extends SettingDescription {
   check: Check
 }
 
-/** Every setting (§2.7). Reading, writing, the README's reference and the panel's form come from these rows. */
+/** Every setting (§2.7). Reading, writing, docs/settings.md and the panel's form come from these rows. */
 export const settingRows = [
   row('webhook_url', 'text', '', httpUrl, 'Where notifications are sent; empty: nowhere.'),
   row('webhook_events', 'list', 'deploy_success,deploy_failure', events, 'Which events are sent.'),

@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { operations } from '../../lib/api/description/operations.js'
 import { apiRoutes } from '../../lib/api/routes.js'
 import { settingRows } from '../../lib/system/settings.js'
 import { createRandom } from '../support/random.js'
@@ -14,17 +15,16 @@ import { zipOf } from '../support/zip.js'
  */
 
 const api = new URL('../../../lib/api/', import.meta.url)
-const source = readdirSync(api).map(name => readFileSync(new URL(name, api), 'utf8')).join('\n')
+const source = readdirSync(api).filter(name => name.endsWith('.ts')).map(name => readFileSync(new URL(name, api), 'utf8')).join('\n')
 
 function found(pattern: RegExp): string[] {
   return [...new Set([...source.matchAll(pattern)].map(match => match[1] as string))]
 }
 
-const fields = [
-  ...new Set([...found(/\b(\w+): (?:optional|nullable|line|multiline|list|oneOf|integer|flag|name|id|ids|instant|word)\b/g), ...settingRows.map(({ key }) => key)])
-]
-const parameters = found(/\bquery(?:Text|Limit|Choice|Offset|Path)?(?:\(\s*(?:request\.)?query,\s*|\.(?:get|has|getAll)\()'(\w+)'/g)
-const formFields = ['projectId', ...found(/^ {2}(\w+): (?:\(value|readVariables)/gm)]
+const described = Object.values(operations)
+const fields = [...new Set([...described.flatMap(({ body = {} }) => Object.keys(body)), ...settingRows.map(({ key }) => key)])]
+const parameters = found(/\bquery(?:Text|Limit|Choice|Offset|Path|Count)?(?:\(\s*(?:request\.)?query,\s*|\.(?:get|has|getAll)\()'(\w+)'/g)
+const formFields = [...new Set(described.flatMap(({ form = [] }) => form.map(({ name }) => name)).filter(name => name !== 'file'))]
 
 const names = [
   '', ' ', '.', '..', '/', '\\', '__proto__', 'constructor', 'prototype', 'toString', '__defineGetter__', 'hasOwnProperty', 'then',
@@ -35,10 +35,15 @@ const names = [
 ] as const
 const values: unknown[] = [...names, null, true, 0, -1, 1.5, 1e300, [], {}, [null], [['a']], ['__proto__'], ['\ud800'], { ['__proto__']: 1, constructor: { prototype: 1 } }]
 
-t.test('the fields are found in the sources', async t => {
+t.test('each parameter that the sources read is described, and each that is described is read', async t => {
+  const known = described.flatMap(({ parameters: all = [] }) => all.filter(({ in: place }) => place === 'query').map(({ name }) => name))
+  t.strictSame([...new Set(known)].filter(name => name !== 'ticket').sort(), [...parameters].sort())
+})
+
+t.test('the fields are found', async t => {
   for (const name of ['name', 'deployPath', 'tagIds', 'preDeployScript', 'color', 'filePath', 'token', 'purpose', 'allowed_ips', 'message', 'event']) t.ok(fields.includes(name), name)
   for (const name of ['limit', 'before', 'q', 'days', 'output', 'projectId', 'strategy', 'path']) t.ok(parameters.includes(name), name)
-  t.same(formFields, ['projectId', 'preDeploy', 'postDeploy', 'message', 'postDeployAsync', 'env'])
+  t.same([...formFields].sort(), ['projectId', 'preDeploy', 'postDeploy', 'message', 'postDeployAsync', 'env', 'provenance'].sort())
 })
 
 t.test('names in paths, queries, headers and JSON', async t => {

@@ -34,6 +34,7 @@ function imported({ client }: Stage, bytes: Uint8Array, query = '', headers: Rec
 /** Pages that need not be the same elsewhere, each with the reason. */
 const ofTheMachine: Record<string, string> = {
   '/api/health': 'of the process',
+  '/api/openapi.json': 'of the program',
   '/api/health/detail': 'of the machine',
   '/api/settings/status': 'uptime; its counts are compared',
   '/api/audit': 'who did what on this server',

@@ -79,6 +79,7 @@ GET /api/migration/verify admin
 GET /api/backup local
 GET /api/terminal/available admin
 GET /api/terminal/ws terminal
+GET /api/openapi.json public
 `
 
 t.test('the routes', async t => {

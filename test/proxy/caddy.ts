@@ -14,7 +14,7 @@ export function findCaddy(): string | null {
   return findProgram('caddy')
 }
 
-/** The README's site, with TLS; it ends with the test. Its files go into `directory`. */
+/** The site of docs/proxies.md, with TLS; it ends with the test. Its files go into `directory`. */
 export async function startCaddy(t: Test, program: string, { directory, upstream, base, files }: ProxyOptions): Promise<RunningProxy> {
   const port = await freePort()
   mkdirSync(directory, { recursive: true })

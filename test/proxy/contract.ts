@@ -34,7 +34,7 @@ export interface ProxyOptions {
   files: { cert: string; key: string }
 }
 
-/** In the README's recipes. */
+/** In the recipes of docs/proxies.md. */
 export const publicName = 'deploy.example.org'
 /** That the proxy serves too, and svc does not. */
 export const foreignName = 'other.example.org'
@@ -105,7 +105,7 @@ async function openStage(t: Test, start: StartProxy, { base, isSocket }: { base:
   return { base, url, proxy, ca: authority.cert, caFile, directory, home: server.home, client, token: server.adminToken, project: body.project, target }
 }
 
-/** As the README starts svc, at the root or below a prefix. */
+/** As docs/proxies.md starts svc, at the root or below a prefix. */
 function publicUrl(base: string): string {
   const words = base === '' ? phrase(`${publicName} svc serve`) : phrase(`svc serve --base ${base}`)
   return /^SVC_PUBLIC_URL=(\S+) svc serve/.exec(words)?.[1] as string

@@ -25,14 +25,14 @@ interface Proxy {
   location: string
 }
 
-/** A real nginx in front of `upstream`, without TLS, with the README's location at `location`; it ends with the test. */
+/** A real nginx in front of `upstream`, without TLS, with the location of docs/proxies.md at `location`; it ends with the test. */
 export async function startNginx(t: Bracket, program: string, { directory, upstream, location }: Proxy): Promise<string> {
   const body = filled(bodyOf(recipe('nginx', 'location /'), 'location /'), [['http://127.0.0.1:5431', upstream]])
   const { url } = await runNginx(t, program, { directory, http: 'access_log off;', location: `location ${location} {${body}}` })
   return url
 }
 
-/** The README's server, with TLS; it ends with the test. */
+/** The server of docs/proxies.md, with TLS; it ends with the test. */
 export async function startSecureNginx(t: Bracket, program: string, { directory, upstream, base, files }: ProxyOptions): Promise<RunningProxy> {
   const port = await freePort()
   const pass = upstream.startsWith('/') ? phrase('proxy_pass http://unix:') : 'proxy_pass http://127.0.0.1:5431;'

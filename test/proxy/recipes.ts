@@ -3,24 +3,23 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /*
- * The configurations that the README recommends, as they stand there: what is tested is what is printed. Names and
+ * The configurations that docs/proxies.md recommends, as they stand there: what is tested is what is printed. Names and
  * places are filled in, nothing else.
  */
-const readme = readFileSync(join(fileURLToPath(new URL('../../../', import.meta.url)), 'README.md'), 'utf8')
-const section = /^## Behind a proxy$([^]*?)^## /m.exec(readme)?.[1] ?? ''
+const text = readFileSync(join(fileURLToPath(new URL('../../../', import.meta.url)), 'docs/proxies.md'), 'utf8')
 
 /** The block that holds these words. */
 export function recipe(language: 'nginx' | 'caddy', words: string): string {
-  const blocks = [...section.matchAll(/^ *```(\w+)\n([^]*?)^ *```/gm)].filter(([, name]) => name === language)
+  const blocks = [...text.matchAll(/^ *```(\w+)\n([^]*?)^ *```/gm)].filter(([, name]) => name === language)
   const found = blocks.filter(([, , text]) => text?.includes(words))
-  if (found.length !== 1) throw new Error(`The README has ${found.length} blocks of ${language} with "${words}"`)
+  if (found.length !== 1) throw new Error(`docs/proxies.md has ${found.length} blocks of ${language} with "${words}"`)
   return found[0]?.[2] as string
 }
 
 /** What is in the text between backquotes, of which one holds these words. */
 export function phrase(words: string): string {
-  const found = [...section.matchAll(/`([^`\n]+)`/g)].map(([, text]) => text as string).filter(text => text.includes(words))
-  if (found.length !== 1) throw new Error(`The README says ${found.length} times "${words}"`)
+  const found = [...text.matchAll(/`([^`\n]+)`/g)].map(([, text]) => text as string).filter(text => text.includes(words))
+  if (found.length !== 1) throw new Error(`docs/proxies.md says ${found.length} times "${words}"`)
   return found[0] as string
 }
 

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { Test } from 'tap'
 import { createClient } from '../support/client.js'
+import { cannotIsolate } from '../support/namespaces.js'
 import { startServed } from '../support/served.js'
 import { noPty } from '../support/web-terminal.js'
 import { commitSeconds, makeBundles } from './bundle.js'
@@ -137,16 +138,6 @@ t.test('where node-pty has no binary and nothing can compile it, the terminal is
   const installed = await served(t, join(prefix, 'bin/svc'))
   t.match(installed, { health: { status: 'ok' }, terminal: { available: false, reason: /"npm (install|rebuild) node-pty"/ } })
 })
-
-/** Why there can be no namespaces here; false: there can. */
-function cannotIsolate(): string | false {
-  try {
-    execFileSync('unshare', ['--net', '--mount', 'ip', 'link', 'set', 'lo', 'up'], { stdio: 'pipe' })
-    return false
-  } catch (error) {
-    return `no namespaces of our own, or no "ip": ${String((error as { stderr?: Buffer }).stderr ?? error).trim()}`
-  }
-}
 
 t.test('without any network: served from the bundle, pushed and rolled back from a bare root by nobody', { skip: cannotIsolate() }, async t => {
   const program = fileURLToPath(new URL('./offline.js', import.meta.url))

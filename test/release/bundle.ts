@@ -142,7 +142,7 @@ export function makeBundles(directory: string): Array<{ path: string; bytes: num
   const whole: Bundle = {
     name: 'svc',
     modules: ['bin/svc.js', ...builtFrom('lib'), ...builtFrom('www')],
-    documents: ['README.md', 'CHANGELOG.md', 'LICENSE', ...filesBelow(join(top, 'docs')).filter(path => !path.includes('/')).sort().map(path => `docs/${path}`)],
+    documents: ['README.md', 'CHANGELOG.md', 'LICENSE', ...filesBelow(join(top, 'docs')).filter(path => !path.startsWith('pictures/')).sort().map(path => `docs/${path}`)],
     packages: Object.keys(kept)
   }
   const client: Bundle = {

@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, copyFileSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { findNginx, startNginx } from '../proxy/nginx.js'
 import { startServed } from '../support/served.js'
 import type { Served } from '../support/served.js'
+import { makeBareRoot } from './bare-root.js'
 
 /*
  * One walk over a machine without any network: run in namespaces of its own (`unshare --net --mount`), it has nothing
@@ -44,26 +45,6 @@ function apiOf(url: string, token: string): Api {
     const answer = await fetch(`${url}${path}`, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) })
     return await answer.json()
   }
-}
-
-/** A root with Node, its libraries, and /bin/sh. */
-function makeRoot(root: string): void {
-  const node = realpathSync(process.execPath)
-  const shell = realpathSync('/bin/sh')
-  const libraries = [node, shell].flatMap(program => [...run('ldd', program).matchAll(/(\/\S+) \(/g)].map(([, path]) => path as string))
-  const place = (from: string, to: string): void => {
-    mkdirSync(dirname(join(root, to)), { recursive: true })
-    copyFileSync(from, join(root, to))
-    chmodSync(join(root, to), 0o755)
-  }
-  place(node, '/bin/node')
-  place(shell, '/bin/sh')
-  for (const library of new Set(libraries)) place(library, library)
-  run('cp', '-R', client, join(root, 'svc'))
-  mkdirSync(join(root, 'tmp'))
-  run('mount', '--bind', root, root)
-  run('mount', '-o', 'remount,ro,bind', root)
-  run('mount', '-t', 'tmpfs', '-o', 'mode=1777', 'tmpfs', join(root, 'tmp'))
 }
 
 /** Pushes a site twice from the bare root, and rolls it back; `url`: where the client finds the server. */
@@ -117,7 +98,7 @@ const endings: Array<() => unknown> = []
 const bracket = { teardown: (work: () => unknown): void => void endings.unshift(work) }
 try {
   const root = join(directory, 'root')
-  makeRoot(root)
+  makeBareRoot({ root, programs: { '/bin/node': process.execPath, '/bin/sh': '/bin/sh' }, directories: { '/svc': client } })
   const direct = await serve('home')
   bracket.teardown(direct.kill)
   const seen = {

@@ -1,7 +1,9 @@
+import { appendFileSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { RequestOptions } from 'node:https'
+import { createDescription, type Seen } from './described.js'
 
 export interface ClientReply {
   status: number
@@ -14,6 +16,19 @@ export interface ClientReply {
 export interface SendOptions {
   headers?: Record<string, string>
   body?: string | Uint8Array
+}
+
+let description: ReturnType<typeof createDescription> | undefined
+
+/** Every answer of the API that a test sees must be one that the description has. */
+function checkAnswer(seen: Seen): void {
+  description ??= createDescription()
+  const fault = description.faultOf(seen)
+  if (fault === null) return
+  const said = `${seen.method} ${seen.path} → ${seen.status}: ${fault}`
+  const list = process.env['UNDESCRIBED']
+  if (list === undefined) throw new Error(said)
+  appendFileSync(list, `${said}\n`)
 }
 
 /** A small client over real sockets; every request has a connection of its own. */
@@ -52,7 +67,10 @@ export function createClient(url: () => string, token: string | null, way: Reque
   async function send(method: string, path: string, options?: SendOptions): Promise<ClientReply> {
     const reply = await open(method, path, options)
     const text = await textOf(reply)
-    return { status: reply.statusCode as number, headers: reply.headers, text, body: parsed(text) }
+    const body = parsed(text)
+    const status = reply.statusCode as number
+    checkAnswer({ method, path: new URL(url() + path).href.slice(new URL(url()).origin.length), status, contentType: String(reply.headers['content-type']), body })
+    return { status, headers: reply.headers, text, body }
   }
 
   function sendJson(method: string, path: string, body?: unknown, headers?: Record<string, string>) {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -14,7 +14,10 @@ import { freePort } from '../support/free-port.js'
  */
 
 export const top = fileURLToPath(new URL('../../../', import.meta.url))
-const standIns = join(top, 'test/docs/stand-ins')
+const standIns = join(top, 'test/documents/stand-ins')
+
+/** Every document for users. */
+export const documents = ['README.md', ...readdirSync(join(top, 'docs')).filter(name => name.endsWith('.md')).sort().map(name => `docs/${name}`)]
 
 /** A fenced block: where it begins, what it is marked with, and its text. */
 export interface Block {
@@ -133,7 +136,7 @@ async function runScript(text: string, { root, port }: Stage, env: Record<string
     cwd: join(root, 'work'),
     // A group of its own: what the document starts ends with it.
     detached: true,
-    env: { PATH: path, HOME: join(root, 'home'), ROOT: root, TOP: top, PORT: String(port), LANG: 'C.UTF-8', ...env },
+    env: { PATH: path, HOME: join(root, 'home'), ROOT: root, TOP: top, STAND_INS: standIns, PORT: String(port), LANG: 'C.UTF-8', ...env },
     stdio: ['ignore', 'ignore', 'pipe']
   })
   let stderr = ''

@@ -1,0 +1,220 @@
+/* The OpenAPI 3.1 document of the API, from the rows of its table and what `operations/` says of each. */
+import type { Auth } from '../../auth/bearer.js'
+import { statusOf } from '../../http/reply.js'
+import type { Shape } from '../fields.js'
+import type { ApiRoute } from '../route.js'
+import { errorCodes } from './errors.js'
+import type { Answer, FormPart, Operation } from './operation.js'
+import { operations } from './operations.js'
+import type { JsonSchema } from './schema.js'
+
+/** What a document is: JSON whose form the specification gives. */
+export type Json = Record<string, unknown>
+
+/** Which schemes of security admit a caller to a route. `{}`: nobody is asked. */
+const security: Record<Auth, Json[]> = {
+  public: [{}],
+  admin: [{ adminToken: [] }],
+  operate: [{ adminToken: [] }],
+  read: [{ adminToken: [] }, { deployToken: [] }],
+  download: [{ adminToken: [] }, { deployToken: [] }, { ticket: [] }],
+  admin_download: [{ adminToken: [] }, { ticket: [] }],
+  upload: [{ deployToken: [] }],
+  terminal: [{ adminToken: [] }, { ticket: [] }],
+  local: [{ localSocket: [] }]
+}
+
+const securitySchemes: Json = {
+  adminToken: { type: 'http', scheme: 'bearer', description: 'The admin token.' },
+  deployToken: { type: 'http', scheme: 'bearer', description: 'The deploy token of a project, or the global one. It opens only what belongs to that project.' },
+  ticket: { type: 'apiKey', in: 'query', name: 'ticket', description: 'A ticket from POST /api/tickets. It works once, within 30 seconds.' },
+  localSocket: { type: 'apiKey', in: 'header', name: 'Host', description: 'No token: only through the Unix socket svc.sock in the data directory.' }
+}
+
+const anyErrors = ['invalid_request', 'misdirected_host', 'stopping', 'no_admin_token', 'out_of_descriptors', 'internal_error']
+const tokenErrors = ['unauthorized', 'forbidden', 'too_many_failures', 'locked_out']
+const bodyErrors = ['invalid_body', 'invalid_field', 'too_large', 'unsupported_type', 'body_timeout', 'aborted']
+const writeErrors = ['disk_full', 'database_unavailable', 'shutting_down']
+const addressRules: readonly Auth[] = ['operate', 'upload', 'terminal']
+
+/** The document for these routes. `version` is that of the program. */
+export function describeApi(routes: readonly ApiRoute[], version: string): Json {
+  const used = new Map<string, JsonSchema>()
+  const errors = createErrorAnswers()
+  const paths: Record<string, Json> = {}
+  for (const route of routes) {
+    const path = route.path.replace(/:(\w+)/g, '{$1}')
+    const operation = operations[`${route.method} ${route.path}`]
+    if (operation === undefined) throw new Error(`No operation describes ${route.method} ${route.path}`)
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: describeRoute(route, operation, { used, errors }) }
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'svc',
+      version,
+      description: 'The API of svc, a self-hosted deployment service. Errors have a stable code; sentences may change.',
+      license: { name: 'MIT', identifier: 'MIT' }
+    },
+    // Relative to the address of the document, so it holds under any prefix (RFC 3986 §5.2).
+    servers: [{ url: '..' }],
+    paths,
+    components: { securitySchemes, responses: errors.components(), schemas: { ...Object.fromEntries([...used].sort(([a], [b]) => (a < b ? -1 : 1))), Error: errorSchema } }
+  }
+}
+
+/** decisions §1: the body of every error. */
+const errorSchema: JsonSchema = {
+  type: 'object',
+  properties: {
+    success: { const: false },
+    error: { type: 'string', description: 'A sentence for people.' },
+    message: { type: 'string', description: 'The same sentence.' },
+    code: { type: 'string', description: Object.entries(errorCodes).map(([code, { means }]) => `\`${code}\`: ${means}`).join('\n') },
+    field: { type: 'string', description: 'The field, parameter or header at fault.' }
+  },
+  required: ['success', 'error', 'message', 'code'],
+  additionalProperties: false
+}
+
+/** What the parts of a document share. */
+interface Shared {
+  used: Map<string, JsonSchema>
+  errors: ErrorAnswers
+}
+
+function describeRoute(route: ApiRoute, operation: Operation, { used, errors }: Shared): Json {
+  const { summary, description } = operation
+  const body = describeBody(operation)
+  return {
+    operationId: operationId(route),
+    tags: [route.path.split('/')[2]?.replace('.json', '') ?? 'api'],
+    summary,
+    ...(description !== undefined && { description }),
+    security: security[route.auth],
+    parameters: [...pathParameters(route.path), ...(operation.parameters ?? [])],
+    ...(body !== null && { requestBody: body }),
+    responses: { ...describeAnswers(operation.answers, used), ...(route.version && { 304: unchanged }), ...describeErrors(route, operation, errors) }
+  }
+}
+
+/** RFC 9110 §15.4.5: the answer to a client that sends the ETag of what it has. */
+const unchanged = { description: 'The client has the answer' }
+
+/** "GET /api/projects/:id/files" → "getProjectsIdFiles". */
+function operationId({ method, path }: ApiRoute): string {
+  const words = path.slice('/api/'.length).split(/[^a-z]+/i).filter(Boolean)
+  return method.toLowerCase() + words.map(word => (word[0] as string).toUpperCase() + word.slice(1)).join('')
+}
+
+function pathParameters(path: string): Json[] {
+  return [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({ in: 'path', name, required: true, schema: { type: 'string' } }))
+}
+
+function describeBody({ body, jsonBody, form, isBodyOptional = false }: Operation): Json | null {
+  if (form !== undefined) return { required: true, content: { 'multipart/form-data': { schema: formSchema(form) } } }
+  if (jsonBody !== undefined) return { required: true, content: { 'application/json': { schema: jsonBody.json, example: jsonBody.example } } }
+  if (body === undefined) return null
+  return { required: !isBodyOptional, content: { 'application/json': { schema: shapeSchema(body), example: shapeExample(body) } } }
+}
+
+function formSchema(parts: readonly FormPart[]): JsonSchema {
+  return {
+    type: 'object',
+    properties: Object.fromEntries(parts.map(({ name, description, schema }) => [name, { ...schema, description }])),
+    required: parts.filter(({ required }) => required).map(({ name }) => name)
+  }
+}
+
+/** The fields of a body, as their readers take them. Unknown fields are ignored. */
+export function shapeSchema(shape: Shape): JsonSchema {
+  const fields = Object.entries(shape)
+  const required = fields.filter(([, read]) => !read.isOptional).map(([name]) => name)
+  return { type: 'object', properties: Object.fromEntries(fields.map(([name, read]) => [name, read.schema])), ...(required.length > 0 && { required }) }
+}
+
+function shapeExample(shape: Shape): Json {
+  const fields = Object.entries(shape)
+  const shown = fields.filter(([, read]) => !read.isOptional)
+  return Object.fromEntries((shown.length > 0 ? shown : fields.slice(0, 1)).map(([name, read]) => [name, read.example]))
+}
+
+function describeAnswers(answers: Operation['answers'], used: Map<string, JsonSchema>): Json {
+  return Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, describeAnswer(answer, used)]))
+}
+
+function describeAnswer(answer: Answer, used: Map<string, JsonSchema>): Json {
+  const headers = Object.entries(answer.headers ?? {})
+    .map(([name, description]) => [name, { description, schema: { type: 'string' } }])
+  const shared = { description: answer.what, ...(headers.length > 0 && { headers: Object.fromEntries(headers) }) }
+  if ('json' in answer) {
+    for (const [name, json] of answer.json.uses) used.set(name, json)
+    return { ...shared, content: { 'application/json': { schema: answer.json.json, example: answer.json.example } } }
+  }
+  if ('media' in answer) {
+    const { media, example } = answer
+    const isText = /^text|json/.test(media)
+    return { ...shared, content: { [media]: { schema: isText ? { type: 'string' } : {}, ...(example !== undefined && { example }) } } }
+  }
+  return shared
+}
+
+/** The errors of an operation by status: its own, and those of its authorization and its body. */
+function describeErrors(route: ApiRoute, operation: Operation, errors: ErrorAnswers): Json {
+  const codes = new Map<number, string[]>()
+  for (const code of codesOf(route, operation)) {
+    const status = statusOfCode(code)
+    if (!(status in operation.answers)) codes.set(status, [...(codes.get(status) ?? []), code])
+  }
+  return Object.fromEntries([...codes].map(([status, list]) => [status, errors.refer(status, list.sort())]))
+}
+
+/** Answers with the same status and the same codes are described once. */
+interface ErrorAnswers {
+  refer(status: number, codes: string[]): Json
+  components(): Json
+}
+
+function createErrorAnswers(): ErrorAnswers {
+  const names = new Map<string, string>()
+  const made: Json = {}
+  return {
+    refer(status, codes) {
+      const key = `${status} ${codes.join()}`
+      let name = names.get(key)
+      if (name === undefined) {
+        name = `Error${status}-${[...names.keys()].filter(other => other.startsWith(`${status} `)).length + 1}`
+        names.set(key, name)
+        made[name] = errorAnswer(codes)
+      }
+      return { $ref: `#/components/responses/${name}` }
+    },
+    components: () => made
+  }
+}
+
+function errorAnswer(codes: string[]): Json {
+  const schema = { allOf: [{ $ref: '#/components/schemas/Error' }, { properties: { code: { enum: codes } } }] }
+  const sentence = errorCodes[codes[0] as string]?.means ?? ''
+  const example = { success: false, error: sentence, message: sentence, code: codes[0] }
+  return { description: codes.map(code => `\`${code}\``).join(', '), content: { 'application/json': { schema, example } } }
+}
+
+/** Every code that a route may answer. */
+export function codesOf(route: Pick<ApiRoute, 'auth' | 'method'>, operation: Operation): string[] {
+  const takesBody = operation.body !== undefined || operation.jsonBody !== undefined || operation.form !== undefined
+  return [...new Set([
+    ...anyErrors,
+    ...(route.auth === 'public' ? [] : tokenErrors),
+    ...(addressRules.includes(route.auth) ? ['address_not_allowed'] : []),
+    ...(takesBody ? bodyErrors : []),
+    ...(route.method === 'GET' ? [] : writeErrors),
+    ...(operation.errors ?? [])
+  ])]
+}
+
+export function statusOfCode(code: string): number {
+  const entry = errorCodes[code]
+  if (entry === undefined) throw new Error(`The table of error codes has no "${code}"`)
+  return entry.kind === 'bug' ? 500 : statusOf[entry.kind]
+}

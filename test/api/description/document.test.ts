@@ -1,0 +1,42 @@
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { errorCodes } from '../../../lib/api/description/errors.js'
+import { operations } from '../../../lib/api/description/operations.js'
+import { startServer } from '../../support/server.js'
+import { createDescription } from '../../support/described.js'
+
+const path = fileURLToPath(new URL('../../../../docs/openapi.json', import.meta.url))
+const { document, routes } = createDescription()
+
+t.test('the document is valid OpenAPI 3.1', async t => {
+  const result = await new Validator().validate(structuredClone(document) as never)
+  t.strictSame([result.valid, result.errors], [true, undefined])
+})
+
+t.test('docs/openapi.json is the document', async t => {
+  const text = `${JSON.stringify(document, null, 2)}\n`
+  if (process.env['UPDATE_DOCS'] || process.env['UPDATE_README']) writeFileSync(path, text)
+  t.equal(readFileSync(path, 'utf8'), text, 'UPDATE_DOCS=1 writes it anew')
+})
+
+t.test('each route has an operation, and each operation a route', async t => {
+  t.strictSame(Object.keys(operations).sort(), routes.map(({ method, path }) => `${method} ${path}`).sort())
+})
+
+t.test('each error code is used, and has a meaning', async t => {
+  const used = new Set(JSON.stringify(document).match(/(?<="enum":\[)[^\]]*(?=\])/g)?.flatMap(list => JSON.parse(`[${list}]`) as string[]))
+  for (const [code, { means }] of Object.entries(errorCodes)) {
+    t.match(means, /^[A-Z].*[^.]$/, code)
+    if (code !== 'method_not_allowed') t.ok(used.has(code), `${code} is used`)
+  }
+})
+
+t.test('the server answers its own description, below its prefix too', async t => {
+  const { client } = await startServer(t, { base: '/tools/svc' })
+  const { status, body } = await client.get('/api/openapi.json')
+  t.equal(status, 200)
+  t.match(body, { openapi: '3.1.0', servers: [{ url: '..' }] })
+  t.strictSame(Object.keys(body.paths), Object.keys(document['paths'] as object))
+})

@@ -1,0 +1,43 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { fileURLToPath } from 'node:url'
+import { makeBundles } from '../release/bundle.js'
+import { cannotIsolate } from '../support/namespaces.js'
+import { systems } from './ci/systems.js'
+import { top } from './document.js'
+import { linksOf } from './markdown.js'
+
+const run = (program: string, ...words: string[]): string => execFileSync(program, words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], maxBuffer: 1e8 })
+
+t.test('every file of docs/ci is run by a test and described in docs/ci.md', async t => {
+  const there = readdirSync(join(top, 'docs/ci'), { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile()).map(entry => join(entry.parentPath, entry.name).slice(join(top, 'docs/ci/').length)).sort()
+  t.same(Object.values(systems).flatMap(({ files }) => Object.keys(files)).sort(), there)
+  const described = new Set(linksOf(readFileSync(join(top, 'docs/ci.md'), 'utf8')).map(({ to }) => to))
+  for (const path of there) t.ok(described.has(`ci/${path}`), path)
+})
+
+t.test('the files of docs/ci build a site and deploy it, with Node, npm and a shell alone', { skip: cannotIsolate() }, async t => {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-ci-'))
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }))
+  const client = makeBundles(join(directory, 'made')).find(({ path }) => path.includes('client'))
+  const [unpacked, work] = [join(directory, 'client'), join(directory, 'work')]
+  for (const place of [unpacked, work]) mkdirSync(place)
+  run('tar', 'xzf', client?.path as string, '-C', unpacked, '--strip-components=1')
+  const program = fileURLToPath(new URL('./ci/run-systems.js', import.meta.url))
+  const seen = JSON.parse(run('/usr/bin/env', '-u', 'NODE_OPTIONS', 'unshare', '--net', '--mount', process.execPath, program, unpacked, work))
+  for (const [name, { env }] of Object.entries(systems)) {
+    const { refused, before, done, deployed, files, record, saysToken } = seen[name]
+    t.not(refused.code, 0, `${name}: a wrong token fails the job`)
+    t.match(refused.said, /token/i)
+    t.equal(before, false, `${name}: which deploys nothing`)
+    t.equal(done.code, 0, `${name}: ${done.said}`)
+    t.equal(deployed, `built by ${env['CI']}`)
+    t.same(files, ['index.html'], 'and nothing else')
+    t.match(record, { status: 'success', triggerSource: 'cli' })
+    t.notOk(saysToken, 'no token in the log of the job')
+  }
+})

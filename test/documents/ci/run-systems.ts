@@ -1,0 +1,130 @@
+import { spawnSync } from 'node:child_process'
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { makeBareRoot } from '../../release/bare-root.js'
+import { top } from '../document.js'
+import { startServed } from '../../support/served.js'
+import type { Job, Step } from './jobs.js'
+import { systems } from './systems.js'
+import type { System } from './systems.js'
+
+/*
+ * Runs the files of docs/ci: in namespaces of its own (`unshare --net --mount`), so without any network, with a real
+ * server beside it. A job sees a root that holds Node, npm and a shell, is read-only but for /tmp, and belongs to nobody:
+ * no git, no bash, no curl. Arguments: the unpacked bundle of the client, and an empty directory. Prints what it saw as JSON.
+ */
+
+const [client = '', directory = ''] = process.argv.slice(2)
+const run = (program: string, ...words: string[]): string => {
+  const { status, stdout, stderr } = spawnSync(program, words, { encoding: 'utf8' })
+  if (status !== 0) throw new Error(`${program} ${words.join(' ')}: ${stderr}`)
+  return stdout.trim()
+}
+run('ip', 'link', 'set', 'lo', 'up')
+const root = join(directory, 'root')
+const work = join(root, 'tmp/work')
+// Node looks for a program in the PATH that the program is given.
+const chroot = run('which', 'chroot')
+const npm = dirname(dirname(realpathSync(run('which', 'npm'))))
+makeBareRoot({
+  root,
+  programs: { '/bin/node': process.execPath, '/bin/sh': '/bin/sh', '/usr/bin/env': '/usr/bin/env' },
+  directories: { '/opt/npm': npm }
+})
+// A step finds npm as in an image of Node: by its name.
+mkdirSync(join(root, 'tmp/bin'))
+writeFileSync(join(root, 'tmp/bin/npm'), '#!/bin/sh\nexec node /opt/npm/bin/npm-cli.js "$@"\n', { mode: 0o755 })
+
+const server = await startServed({
+  command: [process.execPath, join(top, 'bin/svc.js'), 'serve', '--port', '0'],
+  cwd: directory,
+  env: { PATH: process.env['PATH'] as string, SVC_HOME: join(directory, 'home'), HOME: directory }
+})
+
+async function api(method: string, path: string, body?: unknown): Promise<any> {
+  const headers = { authorization: `Bearer ${server.adminToken}`, 'content-type': 'application/json' }
+  const answer = await fetch(`${server.url}${path}`, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) })
+  return await answer.json()
+}
+
+/** The repository of a site that is built with npm, as docs/ci.md says it is prepared. */
+function checkout({ files, client: place }: System, projectId: string): void {
+  rmSync(work, { recursive: true, force: true })
+  rmSync(`${work}@tmp`, { recursive: true, force: true })
+  mkdirSync(`${work}@tmp`, { recursive: true })
+  const put = (path: string, text: string): void => {
+    mkdirSync(dirname(join(work, path)), { recursive: true })
+    writeFileSync(join(work, path), text)
+  }
+  put('package.json', JSON.stringify({ name: 'shop', version: '1.0.0', scripts: { build: 'node build.js' } }))
+  put('package-lock.json', JSON.stringify({ name: 'shop', version: '1.0.0', lockfileVersion: 3, packages: { '': { name: 'shop', version: '1.0.0' } } }))
+  put('build.js', `require('node:fs').mkdirSync('dist'); require('node:fs').writeFileSync('dist/index.html', 'built by ' + (process.env.CI || 'hand'))`)
+  put('svc.config.json', JSON.stringify({ projectId, serverUrl: server.url, outputDir: 'dist' }))
+  for (const [from, to] of Object.entries(files)) put(to, readFileSync(join(top, 'docs/ci', from), 'utf8'))
+  cpSync(client, join(work, place), { recursive: true })
+  run('chown', '-R', '65534:65534', work, `${work}@tmp`)
+}
+
+interface Outcome {
+  code: number | null
+  said: string
+}
+
+function runStep({ words, env }: Step, surrounding: Record<string, string>): Outcome {
+  const base = { PATH: '/bin:/usr/bin:/tmp/bin', HOME: '/tmp/home' }
+  const inside = ['--userspec=65534:65534', root, '/bin/sh', '-c', 'cd /tmp/work && exec "$@"', 'sh', ...words]
+  const { status, stdout, stderr } = spawnSync(chroot, inside, { encoding: 'utf8', env: { ...base, ...surrounding, ...env } })
+  return { code: status, said: stdout + stderr }
+}
+
+/** Each job in a checkout of its own, with what the one before has carried over; ends with the first step that fails. */
+function runJobs(jobs: Job[], system: System, projectId: string): Outcome {
+  let said = ''
+  const carried = join(directory, 'carried')
+  rmSync(carried, { recursive: true, force: true })
+  for (const { steps, carries } of jobs) {
+    checkout(system, projectId)
+    if (existsSync(carried)) run('cp', '-a', `${carried}/.`, work)
+    for (const step of steps) {
+      const outcome = runStep(step, system.env)
+      said += outcome.said
+      if (outcome.code !== 0) return { code: outcome.code, said }
+    }
+    for (const path of carries) {
+      mkdirSync(dirname(join(carried, path)), { recursive: true })
+      run('cp', '-a', join(work, path), join(carried, path))
+    }
+  }
+  return { code: 0, said }
+}
+
+async function tryOut(name: string, system: System) {
+  const target = join(directory, `www-${system.secret}-${name.replaceAll(' ', '')}`)
+  const { project } = await api('POST', '/api/projects', { name, deployPath: target })
+  checkout(system, project.id)
+  const read = (path: string): string => readFileSync(join(work, path), 'utf8')
+  const jobsWith = (token: string): Job[] => system.jobs({
+    read,
+    secret: asked => {
+      if (asked !== system.secret) throw new Error(`${name} has no secret ${asked}`)
+      return token
+    }
+  })
+  mkdirSync(join(root, 'tmp/home'), { recursive: true })
+  chmodSync(join(root, 'tmp/home'), 0o777)
+  const refused = runJobs(jobsWith(`${project.token.slice(0, -4)}zzzz`), system, project.id)
+  const before = existsSync(join(target, 'index.html'))
+  const done = runJobs(jobsWith(project.token), system, project.id)
+  const deployed = existsSync(join(target, 'index.html')) ? readFileSync(join(target, 'index.html'), 'utf8') : null
+  const files = existsSync(target) ? readdirSync(target, { recursive: true }) : []
+  const [record] = await api('GET', `/api/logs?projectId=${project.id}`)
+  return { refused, before, done, deployed, files, record, saysToken: done.said.includes(project.token) }
+}
+
+try {
+  const seen: Record<string, unknown> = {}
+  for (const [name, system] of Object.entries(systems)) seen[name] = await tryOut(name, system)
+  console.log(JSON.stringify(seen))
+} finally {
+  await server.stop()
+}

@@ -1,0 +1,84 @@
+/*
+ * Checks answers against the description of the API: whatever a test asks, the path, the query, the status, the body and
+ * the code of an error must be those that the document has. The client of the tests (client.ts) uses it for every answer.
+ */
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import formats from 'ajv-formats'
+import { codesOf, describeApi, type Json } from '../../lib/api/description/document.js'
+import { operations } from '../../lib/api/description/operations.js'
+import type { ApiRoute } from '../../lib/api/route.js'
+import { apiRoutes } from '../../lib/api/routes.js'
+import { readVersion } from '../../lib/config/version.js'
+
+/** A stand-in for services whose handlers are made, and never called. */
+const nothing: any = new Proxy(() => nothing, { get: () => nothing })
+
+export interface Seen {
+  method: string
+  /** With the query, below the origin. */
+  path: string
+  status: number
+  contentType: string
+  body: unknown
+}
+
+/** The whole document, and what of an answer contradicts it: a sentence, or null. */
+export function createDescription() {
+  const routes = apiRoutes(nothing)
+  const document = describeApi(routes, readVersion())
+  const ajv = new Ajv2020({ strict: false, allErrors: false })
+  ;(formats as unknown as (ajv: Ajv2020) => void)(ajv)
+  ajv.addSchema(document, 'api')
+  const validators = new Map<string, ValidateFunction>()
+
+  function validator(route: ApiRoute, status: number): ValidateFunction {
+    const path = route.path.replace(/:(\w+)/g, '{$1}')
+    const answer = ['', 'paths', path, route.method.toLowerCase(), 'responses', String(status)]
+      .map(part => part.replaceAll('~', '~0').replaceAll('/', '~1')).map(encodeURIComponent).join('/')
+    const shared = responsesOf(document, route)[String(status)]?.['$ref'] as string | undefined
+    const pointer = `${shared?.slice(1) ?? answer}/content/application~1json/schema`
+    const made = validators.get(pointer) ?? ajv.compile({ $ref: `api#${pointer}` })
+    validators.set(pointer, made)
+    return made
+  }
+
+  function faultOf({ method, path, status, contentType, body }: Seen): string | null {
+    const at = path.search(/\/api\//)
+    const url = new URL(at < 0 ? path : path.slice(at), 'http://any')
+    const route = routes.find(route => route.method === (method === 'HEAD' ? 'GET' : method) && matches(route.path, url.pathname))
+    if (route === undefined) return [404, 405, 204, 400, 403, 421, 503].includes(status) || at < 0 ? null : `the document has no ${method} ${url.pathname}`
+    const operation = operations[`${route.method} ${route.path}`]
+    if (operation === undefined) return `no operation describes ${route.method} ${route.path}`
+    const response = responsesOf(document, route)[String(status)]
+    // An address outside the prefix of the server.
+    if (response === undefined && status === 404) return null
+    if (response === undefined) return `the document has no status ${status} (${(body as { code?: string } | undefined)?.code ?? ''})`
+    if (status < 400) {
+      const known = new Set(['ticket', ...(operation.parameters ?? []).filter(({ in: place }) => place === 'query').map(({ name }) => name)])
+      const unknown = [...url.searchParams.keys()].find(name => !known.has(name))
+      if (unknown !== undefined) return `the document has no parameter "${unknown}"`
+    }
+    if (!contentType.startsWith('application/json') || method === 'HEAD' || status === 304) return null
+    const code = (body as { code?: unknown } | undefined)?.code
+    if (status >= 400 && typeof code === 'string' && status !== 503 && !codesOf(route, operation).includes(code)) return `the document has no code "${code}"`
+    const validate = validator(route, status)
+    if (validate(body)) return null
+    const [error] = validate.errors ?? []
+    return `${error?.instancePath || 'the body'} ${error?.message} ${JSON.stringify(error?.params)}`
+  }
+
+  return { document, routes, faultOf }
+}
+
+type Responses = Record<string, Json>
+
+function responsesOf(document: Json, route: ApiRoute): Responses {
+  const paths = document['paths'] as Record<string, Record<string, { responses: Responses }>>
+  return paths[route.path.replace(/:(\w+)/g, '{$1}')]?.[route.method.toLowerCase()]?.responses ?? {}
+}
+
+function matches(pattern: string, path: string): boolean {
+  const expected = pattern.split('/')
+  const given = path.split('/')
+  return expected.length === given.length && expected.every((part, at) => part.startsWith(':') ? given[at] !== '' : part === given[at])
+}
