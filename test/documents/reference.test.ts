@@ -49,15 +49,19 @@ function settings(): string {
   return table(['setting', 'default', 'unit', ''], rows)
 }
 
-/** What each word of the `auth` column admits; a word that is missing here does not compile. */
-const who: Record<ReturnType<typeof apiRoutes>[number]['auth'], string> = {
+/** What each word of the `auth` column admits. */
+const who: Record<string, string> = {
   public: 'anybody',
   admin: 'admin token',
   operate: 'admin token, from `allowed_ips`',
   read: "admin token, or the project's own",
+  own: "admin token, or the project's own from `allowed_ips`",
   download: "admin token, the project's own, or a ticket",
   admin_download: 'admin token or a ticket',
+  token: 'any valid token',
   upload: "the project's token or the global one, from `allowed_ips`",
+  upload_check: 'any valid token, from `allowed_ips`',
+  metrics: 'admin token, or the value of the setting `metrics_token`',
   terminal: 'admin token or a ticket, from `allowed_ips`',
   local: 'the command line on the machine of the server'
 }
@@ -65,8 +69,14 @@ const who: Record<ReturnType<typeof apiRoutes>[number]['auth'], string> = {
 /** Stands in for services: the handlers are made here, and never called. */
 const nothing: any = new Proxy(() => nothing, { get: () => nothing })
 
+function whoMay(auth: string): string {
+  const words = who[auth]
+  if (words === undefined) throw new Error(`test/documents/reference.test.ts does not say who may call routes with "${auth}"`)
+  return words
+}
+
 function routes(): string {
-  const rows = apiRoutes(nothing).map(({ method, path, auth }) => [method, `\`${path}\``, operations[`${method} ${path}`]?.summary ?? '', who[auth]])
+  const rows = apiRoutes(nothing).map(({ method, path, auth }) => [method, `\`${path}\``, operations[`${method} ${path}`]?.summary ?? '', whoMay(auth)])
   return table(['method', 'path', '', 'token'], rows)
 }
 
