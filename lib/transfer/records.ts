@@ -7,6 +7,7 @@ import { labelColors } from '../model/label.js'
 import type { Label } from '../model/label.js'
 import { defaultEnv, maxDiskMbLimit } from '../model/project.js'
 import type { Project } from '../model/project.js'
+import { maxScriptTimeoutSeconds, scriptDirectoryFault, scriptShellFault } from '../model/script-settings.js'
 import { tokenFault } from '../model/token.js'
 import { idPattern, idWanted, readerOf } from './fields.js'
 import type { FieldReader } from './fields.js'
@@ -119,6 +120,9 @@ function readProject(record: FieldReader, now: string): Project {
     allowedEnv: allowedEnvOf(record),
     runAs: record.nullableText('runAs', { oneLine: 'refuse' }),
     umask: record.nullableText('umask', { oneLine: 'refuse' }),
+    scriptTimeoutSeconds: record.nullableInteger('scriptTimeoutSeconds', { min: 1, max: maxScriptTimeoutSeconds }),
+    scriptShell: record.nullableText('scriptShell', { faultOf: scriptShellFault }),
+    scriptDirectory: record.nullableText('scriptDirectory', { faultOf: scriptDirectoryFault }),
     maxDiskMb: record.nullableInteger('maxDiskMb', { min: 1, max: maxDiskMbLimit }),
     env: record.text('env', label) || defaultEnv,
     categoryId: record.nullableText('categoryId', { oneLine: 'refuse' }),
