@@ -4,7 +4,7 @@ import { json } from '../http/route.js'
 import type { Actor } from '../model/audit.js'
 import { maxVariables, maxVariablesBytes, variableNameFault, variableValueFault } from '../model/variable.js'
 import type { GivenVariable, Variable } from '../model/variable.js'
-import { flag, list, multiline, optional, readFields } from './fields.js'
+import { flag, list, multiline, nullable, optional, readFields } from './fields.js'
 import type { Read } from './fields.js'
 import type { Handler } from './route.js'
 import { param } from './route.js'
@@ -29,20 +29,20 @@ const variableName: Read<string> = (value, field) => {
 
 const given: Read<GivenVariable> = (value, field) => {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(field, `"${field}" is not an object {name, value, secret}`)
-  const { name, value: text = null, secret = false } = value as Record<string, unknown>
-  const read = { name: variableName(name, `${field}.name`), secret: flag(secret, `${field}.secret`) }
+  const { name, value: text = null, secret } = value as Record<string, unknown>
+  const read = { name: variableName(name, `${field}.name`), secret: nullable(flag)(secret, `${field}.secret`) }
   if (text !== null && typeof text !== 'string') throw invalid(`${field}.value`, `"${field}.value" is not a string`)
   checkValue({ ...read, value: text }, `${field}.value`)
   return { ...read, value: text }
 }
 
 function checkValue({ name, value, secret }: GivenVariable, field: string): void {
-  const fault = value === null ? null : variableValueFault(value, secret)
+  const fault = value === null ? null : variableValueFault(value, secret === true)
   if (fault !== null) throw invalid(field, `The value of "${name}" ${fault}`)
 }
 
 /** The assignments of a .env file. Refuses a text without any, and names and values that are not possible. */
-function dotenvVariables(text: string | undefined, secret: boolean): GivenVariable[] {
+function dotenvVariables(text: string | undefined, secret: true | null): GivenVariable[] {
   if (text === undefined) return []
   const assigned = Object.entries(parseDotenv(text)).map(([name, value]) => ({ name, value, secret }))
   if (assigned.length === 0) throw invalid('dotenv', '"dotenv" contains no assignment: lines like NAME=value are needed')
@@ -60,21 +60,21 @@ export function variableHandlers({ variables }: VariablesNeeds) {
   return {
     list: request => answer(variables.list(param(request, 'id'))),
 
-    /** `{variables: [{name, value, secret}]}`: these and no others. A secret without a value keeps the stored one. */
+    /** `{variables: [{name, value, secret}]}`: these and no others. Without `value` or `secret`, one that is stored keeps it. */
     replace: async request => {
       const fields = readFields(await request.json(), { variables: list(given, { max: maxListed }) })
       return answer(await variables.replace(param(request, 'id'), fields.variables, request.actor))
     },
 
-    /** `{variables, unset: [name], dotenv, secret}`: the others stay. `dotenv` is the text of a .env file, secrets if `secret`. */
+    /** `{variables, unset: [name], dotenv, secret}`: the others stay. `dotenv` is the text of a .env file; with `secret`, all of it is secret. */
     change: async request => {
-      const { variables: set = [], unset = [], dotenv, secret = false } = readFields(await request.json(), {
+      const { variables: set = [], unset = [], dotenv, secret } = readFields(await request.json(), {
         variables: optional(list(given, { max: maxListed })),
         unset: optional(list(variableName, { max: maxListed })),
         dotenv: optional(multiline({ max: 4 * maxVariablesBytes })),
         secret: optional(flag)
       })
-      const change = { set: [...set, ...dotenvVariables(dotenv, secret)], unset }
+      const change = { set: [...set, ...dotenvVariables(dotenv, secret || null)], unset }
       return answer(await variables.change(param(request, 'id'), change, request.actor))
     }
   } satisfies Record<string, Handler>

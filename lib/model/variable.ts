@@ -12,11 +12,13 @@ export interface Variable {
   /** null: it is a secret, whose value is never shown. */
   value: string | null
   secret: boolean
+  /** false: a secret that came with an import, without its value. Scripts do not run before it is set. */
+  hasValue: boolean
   updatedAt: string
 }
 
-/** A variable as it is stored: the value of a secret is sealed (projects/seal.ts). */
-export interface StoredVariable extends Omit<Variable, 'value'> {
+/** A variable as it is stored: the value of a secret is sealed (projects/seal.ts), or empty if it is not set yet. */
+export interface StoredVariable extends Omit<Variable, 'value' | 'hasValue'> {
   projectId: string
   value: string
 }
@@ -25,7 +27,8 @@ export interface StoredVariable extends Omit<Variable, 'value'> {
 export interface GivenVariable {
   name: string
   value: string | null
-  secret: boolean
+  /** null: as it is stored, else plain. */
+  secret: boolean | null
 }
 
 /** A variable as scripts get it. */

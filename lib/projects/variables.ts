@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.js'
 import { countOf } from '../base/count.js'
 import { Refusal, invalid, notFound } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
-import { maxVariables, maxVariablesBytes } from '../model/variable.js'
+import { maxVariables, maxVariablesBytes, variableValueFault } from '../model/variable.js'
 import type { GivenVariable, OpenedVariable, StoredVariable, Variable } from '../model/variable.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
 import { findProject } from '../store/tables/projects.js'
@@ -48,13 +48,20 @@ export function createVariables({ store, clock, audit, key }: Needs): Variables 
   /** The key for what is to be sealed; null: nothing is. One is only made if no other secret was sealed with a lost one. */
   async function keyFor(projectId: string, given: readonly GivenVariable[], isReplaced: (name: string) => boolean): Promise<Buffer | null> {
     const stored = byName(listVariables(store, projectId))
-    const isSealed = ({ name, value, secret }: GivenVariable): boolean => secret && (value !== null || stored.get(name)?.secret === false)
+    const isSealed = (one: GivenVariable): boolean => {
+      const before = stored.get(one.name)
+      return isSecret(one, before) && (one.value !== null || before?.secret === false)
+    }
     if (!given.some(isSealed)) return null
     const found = await key.find()
     if (found.key !== null) return found.key
-    const others = listSecrets(store).filter(secret => secret.projectId !== projectId || !isReplaced(secret.name))
+    const others = setSecrets().filter(secret => secret.projectId !== projectId || !isReplaced(secret.name))
     if (!found.isMissing || others.length > 0) throw unusableKey(key.path, found.why)
     return key.create()
+  }
+
+  function setSecrets(): StoredVariable[] {
+    return listSecrets(store).filter(({ value }) => value !== '')
   }
 
   function write(tx: Transaction, projectId: string, { set, unset, sealing, actor }: Writing): Variable[] {
@@ -62,9 +69,10 @@ export function createVariables({ store, clock, audit, key }: Needs): Variables 
     const stored = byName(listVariables(tx, projectId))
     const written = set.flatMap((given, index) => {
       const before = stored.get(given.name)
-      const value = storedValue({ projectId, given, before, sealing, field: `variables[${index}].value` })
-      if (before?.value === value && before.secret === given.secret) return []
-      return [{ projectId, name: given.name, value, secret: given.secret, updatedAt: new Date(clock.now()).toISOString() }]
+      const secret = isSecret(given, before)
+      const value = storedValue({ projectId, given: { ...given, secret }, before, sealing, field: `variables[${index}].value` })
+      if (before?.value === value && before.secret === secret) return []
+      return [{ projectId, name: given.name, value, secret, updatedAt: new Date(clock.now()).toISOString() }]
     })
     const removed = unset.filter(name => stored.has(name))
     for (const variable of written) putVariable(tx, variable)
@@ -104,7 +112,7 @@ export function createVariables({ store, clock, audit, key }: Needs): Variables 
 
     async open(projectId) {
       const stored = listVariables(store, projectId)
-      const found = stored.some(({ secret }) => secret) ? await key.find() : noKeyNeeded
+      const found = stored.some(({ secret, value }) => secret && value !== '') ? await key.find() : noKeyNeeded
       const opened = stored.map(variable => ({ ...variable, value: openedValue(variable, found.key) }))
       const at = opened.findIndex(({ value }) => value === null)
       if (at !== -1) {
@@ -114,7 +122,7 @@ export function createVariables({ store, clock, audit, key }: Needs): Variables 
     },
 
     async check() {
-      const secrets = listSecrets(store)
+      const secrets = setSecrets()
       if (secrets.length === 0) return null
       const found = await key.find()
       const closed = secrets.filter(secret => openedValue(secret, found.key) === null)
@@ -132,7 +140,7 @@ interface Writing extends VariablesChange {
 
 interface Kept {
   projectId: string
-  given: GivenVariable
+  given: GivenVariable & { secret: boolean }
   before: StoredVariable | undefined
   sealing: Buffer | null
   field: string
@@ -144,9 +152,15 @@ function storedValue({ projectId, given: { name, value, secret }, before, sealin
   if (value === null && before?.secret === true) throw invalid(field, `"${name}" is a secret: to make it plain, give its value`)
   const plain = value ?? before?.value
   if (plain === undefined) throw invalid(field, `"${name}" has no value yet: "${field}" is missing`)
+  const fault = variableValueFault(plain, secret)
+  if (fault !== null) throw invalid(field, `The value of "${name}" ${fault}`)
   if (!secret) return plain
   if (sealing === null) throw new Refusal('conflict', 'changed_meanwhile', 'The variables were not changed: another request changed them meanwhile. Try again')
   return seal(sealing, { projectId, name }, plain)
+}
+
+function isSecret({ secret }: GivenVariable, before: StoredVariable | undefined): boolean {
+  return secret ?? before?.secret ?? false
 }
 
 function openedValue({ projectId, name, value, secret }: StoredVariable, key: Buffer | null): string | null {
@@ -154,9 +168,11 @@ function openedValue({ projectId, name, value, secret }: StoredVariable, key: Bu
   return key === null ? null : unseal(key, { projectId, name }, value)
 }
 
+const notSet = 'it has no value yet, since an import never brings one'
 const noKeyNeeded: FoundKey = { key: null, isMissing: true, why: '' }
 
 function whyNot({ value }: StoredVariable, found: FoundKey): string {
+  if (value === '') return notSet
   if (found.key === null) return found.why
   if (keyIdOfSealed(value) !== keyIdOf(found.key)) return 'it was sealed with another key'
   return 'the stored value is damaged, or belongs to another variable'
@@ -165,12 +181,13 @@ function whyNot({ value }: StoredVariable, found: FoundKey): string {
 function cannotOpen(closed: ReadonlyArray<{ name: string }>, { path, why }: { path: string; why: string }): Refusal {
   const names = closed.map(({ name }) => `"${name}"`).join(', ')
   const what = closed.length === 1 ? `The secret ${names}` : `The secrets ${names}`
-  const cure = `Restore "${path}" from a backup, or set ${closed.length === 1 ? 'it' : 'them'} again`
+  const set = `set ${closed.length === 1 ? 'it' : 'them'}`
+  const cure = why === notSet ? `Set${set.slice(3)}` : `Restore "${path}" from a backup, or ${set} again`
   return new Refusal('unavailable', 'variables_key', `${what} cannot be read: ${why}. ${cure}`)
 }
 
 function shown({ name, value, secret, updatedAt }: StoredVariable): Variable {
-  return { name, value: secret ? null : value, secret, updatedAt }
+  return { name, value: secret ? null : value, secret, hasValue: !secret || value !== '', updatedAt }
 }
 
 function byName(variables: readonly StoredVariable[]): Map<string, StoredVariable> {

@@ -52,8 +52,10 @@ t.test('what is given and what is answered', async t => {
     t.notOk(put.text.includes(secret))
     t.strictSame((await client.get(pathOf(project))).body, put.body)
 
+    const same = await client.put(pathOf(project), { variables: [{ name: 'PASSWORD', value: `${secret}!` }, { name: 'PORT' }] })
+    t.match(same.body.variables, [{ name: 'PASSWORD', value: null, secret: true }, { name: 'PORT', value: '80' }], 'it stays a secret')
     const kept = await client.put(pathOf(project), { variables: [{ name: 'PASSWORD', secret: true }, { name: 'EMPTY', value: '' }] })
-    t.match(kept.body, { variables: [{ name: 'EMPTY', value: '' }, { name: 'PASSWORD', value: null, updatedAt: put.body.variables[0].updatedAt }] })
+    t.match(kept.body, { variables: [{ name: 'EMPTY', value: '' }, { name: 'PASSWORD', value: null, updatedAt: same.body.variables[0].updatedAt }] })
 
     const patched = await client.patch(pathOf(project), { variables: [{ name: 'A', value: '1' }], unset: ['EMPTY', 'NOT_THERE'] })
     t.strictSame(namesOf(patched.body.variables), ['A', 'PASSWORD'])
@@ -62,10 +64,10 @@ t.test('what is given and what is answered', async t => {
 
     const audit = await client.get('/api/audit?action=project.variables')
     const details = audit.body.items.map(({ detail }: { detail: string }) => detail)
-    t.strictSame(details, ['set B, C', 'set A; removed EMPTY', 'set EMPTY; removed PORT', 'set PORT, PASSWORD'])
+    t.strictSame(details, ['set B, C', 'set A; removed EMPTY', 'set EMPTY; removed PORT', 'set PASSWORD', 'set PORT, PASSWORD'])
     t.notOk(audit.text.includes(secret))
     await client.put(pathOf(project), { variables: imported.body.variables })
-    t.equal((await client.get('/api/audit?action=project.variables')).body.items.length, 4, 'what changes nothing is no change')
+    t.equal((await client.get('/api/audit?action=project.variables')).body.items.length, 5, 'what changes nothing is no change')
   })
 
   t.test('what cannot be is refused by its field, and changes nothing', async t => {
@@ -88,7 +90,8 @@ t.test('what is given and what is answered', async t => {
       [{ variables: [{ name: 'A', value: '1' }, { name: 'A', value: '2' }] }, 'variables[1].name'],
       [{ variables: [{ name: 'NEW', secret: true }] }, 'variables[0].value'],
       [{ variables: [{ name: 'NEW' }] }, 'variables[0].value'],
-      [{ variables: [{ name: 'PASSWORD' }] }, 'variables[0].value'],
+      [{ variables: [{ name: 'PASSWORD', secret: false }] }, 'variables[0].value'],
+      [{ variables: [{ name: 'PASSWORD', value: 'abc' }] }, 'variables[0].value'],
       [{ variables: many }, 'variables'],
       [{ variables: large }, 'variables']
     ]
@@ -115,7 +118,7 @@ t.test('what is given and what is answered', async t => {
     const names = Array.from({ length: 20 }, (_, index) => `N${index}`)
     await Promise.all(names.map(name => set(stage, other, [{ name, value: `value of ${name}`, secret: true }])))
     t.strictSame(namesOf((await client.get(pathOf(other))).body.variables), [...names].sort())
-    const wholes = names.map(name => [{ name, value: 'x' }, { name: `${name}_B`, value: 'y' }])
+    const wholes = names.map(name => [{ name, value: 'x', secret: false }, { name: `${name}_B`, value: 'y' }])
     await Promise.all(wholes.map(variables => client.put(pathOf(other), { variables })))
     const last = namesOf((await client.get(pathOf(other))).body.variables)
     t.ok(wholes.some(whole => JSON.stringify(whole.map(({ name }) => name)) === JSON.stringify(last)), `one of them, whole: ${last.join()}`)
