@@ -99,7 +99,7 @@ t.test('a backup has the key, and what it restores can be deployed', async t => 
   await stage.server.stop({ wait: true })
   t.match(await svc(['backup', 'all.zip'], options), { code: 0 })
   rmSync(stage.home.directory, { recursive: true })
-  t.match(await svc(['restore', 'all.zip', '--yes'], options), { code: 0 })
+  t.match(await svc(['restore', 'all.zip'], options), { code: 0 })
   t.equal(readFileSync(stage.home.variablesKey, 'utf8'), key)
   if (process.platform !== 'win32') t.equal(statSync(stage.home.variablesKey).mode & 0o777, 0o600)
   await stage.restart()
