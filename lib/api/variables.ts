@@ -23,7 +23,7 @@ const maxListed = 10 * maxVariables
 const variableName: Read<string> = (value, field) => {
   if (typeof value !== 'string') throw invalid(field, `"${field}" is missing: the name of a variable is needed`)
   const fault = variableNameFault(value)
-  if (fault !== null) throw invalid(field, `"${field}" cannot be ${JSON.stringify(value.slice(0, 80))}: it ${fault}`)
+  if (fault !== null) throw invalid(field, `${JSON.stringify(value.slice(0, 80))} cannot be the name of a variable: it ${fault}`)
   return value
 }
 

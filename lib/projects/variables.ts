@@ -151,7 +151,7 @@ function storedValue({ projectId, given: { name, value, secret }, before, sealin
   if (value === null && before?.secret === true && secret) return before.value
   if (value === null && before?.secret === true) throw invalid(field, `"${name}" is a secret: to make it plain, give its value`)
   const plain = value ?? before?.value
-  if (plain === undefined) throw invalid(field, `"${name}" has no value yet: "${field}" is missing`)
+  if (plain === undefined) throw invalid(field, `"${name}" has no value yet: give one`)
   const fault = variableValueFault(plain, secret)
   if (fault !== null) throw invalid(field, `The value of "${name}" ${fault}`)
   if (!secret) return plain

@@ -123,8 +123,8 @@ function readSnapshot({ store, logSources }: TransferNeeds, request: ExportReque
     categories: labels('category'),
     tags: labels('tag'),
     logSources: projects.flatMap(({ id }) => logSources?.list(store, id) ?? []),
-    variables: projects.flatMap(({ id }) => listVariables(store, id).map(({ projectId, name, value, secret }) => {
-      return { projectId, name, value: secret ? null : value, secret }
+    variables: projects.flatMap(({ id }) => listVariables(store, id).map(({ value, ...variable }) => {
+      return { ...variable, value: variable.secret ? null : value }
     })),
     deployments: request.logs ? projects.flatMap(({ id }) => finishedDeployments(store, id).slice(0, limit)) : [],
     artifacts: new Map(request.artifacts ? projects.map(({ id }) => [id, artifactOf(store, id)]) : [])

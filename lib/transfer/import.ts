@@ -256,7 +256,7 @@ function isMissing(error: NodeJS.ErrnoException): false {
   throw error
 }
 
-function apply(tx: Transaction, plan: ImportPlan, { logSources, clock }: TransferNeeds): void {
+function apply(tx: Transaction, plan: ImportPlan, { logSources }: TransferNeeds): void {
   for (const { id, record } of changed(plan.settings)) writeSetting(tx, id, record)
   applyLabels(tx, 'category', plan.categories)
   applyLabels(tx, 'tag', plan.tags)
@@ -265,8 +265,7 @@ function apply(tx: Transaction, plan: ImportPlan, { logSources, clock }: Transfe
   for (const { id, record } of replaced(plan.projects)) updateProject(tx, id, record)
   // Lists are read newest first: of those of one moment, the last one written.
   for (const { record } of created(plan.projects).reverse()) insertProject(tx, record)
-  const updatedAt = new Date(clock.now()).toISOString()
-  for (const variable of plan.variables) putVariable(tx, { ...variable, value: variable.value ?? '', updatedAt })
+  for (const variable of plan.variables) putVariable(tx, { ...variable, value: variable.value ?? '' })
   for (const { record } of created(plan.logSources)) logSources?.insert(tx, record)
   for (const { record } of replaced(plan.logSources)) logSources?.replace(tx, record)
   const byStart = changed(plan.deployments).reverse().sort((a, b) => Date.parse(a.record.row.startTime) - Date.parse(b.record.row.startTime))

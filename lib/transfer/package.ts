@@ -11,7 +11,7 @@
  *
  *   categories.json, tags.json  the ones that the projects carry: a project's categoryId and tagIds are ids of these
  *   log-sources.json            of the projects
- *   variables.json              of the projects' scripts: {projectId, name, value, secret}; secrets without their value
+ *   variables.json              of the projects' scripts: {projectId, name, value, secret, updatedAt}; secrets without their value
  *   outputs/<deployId>.log      the whole output with its times, as it is stored                             (logs)
  *   manifests/<deployId>.manifest  what the deployment put in place                                          (logs)
  *
@@ -78,6 +78,7 @@ export interface PackedVariable {
   name: string
   value: string | null
   secret: boolean
+  updatedAt: string
 }
 
 /** What a project's log source is (§2.5); its table is another room's. */

@@ -68,7 +68,7 @@ export async function readRecords(given: Pick<Package, 'json' | 'list'>, now: st
     tags: await all(packageFiles.tags, labelOf),
     projects: await all(packageFiles.projects, record => readProject(record, now)),
     logSources: await all(packageFiles.logSources, record => readLogSource(record, now)),
-    variables: await all(packageFiles.variables, readVariable, maxRecords * 10),
+    variables: await all(packageFiles.variables, record => readVariable(record, now), maxRecords * 10),
     deployments: await all(packageFiles.deployments, readDeployment, maxDeployments)
   }
   checkUnique(packageFiles.categories, records.categories)
@@ -178,14 +178,15 @@ function readLogSource(record: FieldReader, now: string): LogSourceRecord {
   }
 }
 
-function readVariable(record: FieldReader): PackedVariable {
+function readVariable(record: FieldReader, now: string): PackedVariable {
   const secret = record.flag('secret', false)
   const value = { faultOf: (given: string) => withSubject('the value', variableValueFault(given, false)) }
   return {
     projectId: record.text('projectId', id),
     name: record.text('name', { faultOf: given => withSubject(`"${oneLine(given.slice(0, 80))}"`, variableNameFault(given)) }),
     value: secret ? null : record.text('value', value),
-    secret
+    secret,
+    updatedAt: record.time('updatedAt', now)
   }
 }
 

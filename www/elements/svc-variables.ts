@@ -35,17 +35,17 @@ export class SvcVariables extends SvcElement {
         align-items: center;
         gap: 4px 16px;
         min-height: calc(var(--row) + 4px);
-        padding: 4px 8px 4px 16px;
+        padding: 8px 8px 8px 16px;
       }
       li + li { border-top: 1px solid var(--line); }
       li code { overflow-wrap: anywhere; font-size: var(--size-13); }
-      li .value { white-space: pre-wrap; max-height: 4.5em; overflow: auto; }
+      li .value { display: -webkit-box; white-space: pre-wrap; overflow: hidden; -webkit-box-orient: vertical; -webkit-line-clamp: 3; }
       li .sealed { display: inline-flex; align-items: center; gap: 6px; color: var(--muted); font-size: var(--size-13); }
       li .buttons { display: flex; }
       li button { min-width: 36px; padding: 4px; }
       .hidden textarea { -webkit-text-security: disc; }
       @media (max-width: 719px) {
-        li { grid-template-columns: minmax(0, 1fr) auto; padding-block: 8px; }
+        li { grid-template-columns: minmax(0, 1fr) auto }
         li .name { grid-area: 1 / 1; }
         li .held { grid-area: 2 / 1; }
         li .buttons { grid-area: 1 / 2 / span 2; }
@@ -125,7 +125,7 @@ export class SvcVariables extends SvcElement {
   #held({ value, secret, hasValue }: Variable): Template {
     if (secret && !hasValue) return html`<span class="sealed">${icon('warning')}${t('A secret without a value: scripts do not run before it is set')}</span>`
     if (secret) return html`<span class="sealed">••••••••<span>${t('Secret')}</span></span>`
-    return value === '' ? html`<span class="muted small">${t('empty')}</span>` : html`<code class="value" translate="no">${value}</code>`
+    return value === '' ? html`<span class="muted small">${t('empty')}</span>` : html`<code class="value" translate="no" title="${value ?? ''}">${value}</code>`
   }
 
   #heading(): string {
