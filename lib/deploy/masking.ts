@@ -121,10 +121,21 @@ function maskLines(needles: readonly Needle[], emit: Emit): MaskedLines {
   }
 }
 
-/** Moves one secret's state over a text, and reports where it ends. Returns how much of it the end of the text may begin. */
-function scan(text: string, { text: wanted, borders }: Needle, from: number, onEnd: (at: number) => void): number {
-  let state = from
-  for (let at = 0; at < text.length; at++) {
+/**
+ * Moves one secret's state over a text, and reports where it ends. Returns how much of it the end of the text may begin.
+ * Nearly every line begins with an empty state: then the runtime's own search finds whole secrets, and only the end of
+ * the text is looked at letter by letter.
+ */
+function scan(text: string, needle: Needle, from: number, onEnd: (at: number) => void): number {
+  if (from > 0) return walk(text, needle, { at: 0, state: from }, onEnd)
+  const { length } = needle.text
+  for (let at = text.indexOf(needle.text); at !== -1; at = text.indexOf(needle.text, at + 1)) onEnd(at + length)
+  return walk(text, needle, { at: Math.max(0, text.length - length + 1), state: 0 }, onEnd)
+}
+
+function walk(text: string, { text: wanted, borders }: Needle, from: { at: number; state: number }, onEnd: (at: number) => void): number {
+  let { state } = from
+  for (let { at } = from; at < text.length; at++) {
     if (state === 0) {
       at = text.indexOf(wanted[0] as string, at)
       if (at === -1) return 0

@@ -66,6 +66,16 @@ t.test('projects with users of their own', options, async t => {
     t.match((await stage.client.put(`/api/projects/${plain.id}`, { runAs: '', umask: '' })).body, { project: { runAs: null, umask: null } })
   })
 
+  t.test('secrets reach the scripts of the user, and no list of processes', async t => {
+    const variables = [{ name: 'PASSWORD', value: 'correct-horse-battery', secret: true }]
+    t.equal((await stage.client.put(`/api/projects/${one.project.id}/variables`, { variables })).status, 200)
+    const postDeploy = '[ ${#PASSWORD} = 21 ] && echo "it is $PASSWORD"; cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " " | grep -c "[c]orrect-horse"'
+    const { lines } = await push(stage, one, { 'index.html': 'x' }, { postDeploy })
+    t.ok(lines.includes('it is ***'), lines.join('\n'))
+    t.ok(lines.includes('0'), 'no command line has it')
+    await stage.client.put(`/api/projects/${one.project.id}/variables`, { variables: [] })
+  })
+
   t.test('scripts and files have the rights of the user, and the umask of the project', async t => {
     const script = 'id -un; id -Gn; umask; pwd; echo "home $HOME secret ${ROOTS_SECRET:-none}"; grep NoNewPrivs /proc/self/status; cat "$SVC_CHANGES"; touch by-script'
     const groups = spawnSync('id', ['-Gn', 'nobody'], { encoding: 'utf8' }).stdout.trim()

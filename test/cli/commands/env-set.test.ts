@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
+import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 
 const secret = 'correct-horse-battery'
 
@@ -42,6 +43,13 @@ t.test('env', async t => {
     t.match(await run(['set', 'NEW', '-'], 'abc\n'), { code: 2, stderr: /too short for a secret/ })
     t.match(await run(['set', 'A=1', '--plain', '--secret']), { code: 2, stderr: /exclude each other/ })
     t.equal((await list()).length, 3, 'nothing was changed')
+  })
+
+  await t.test('on a terminal the value is asked for, and not shown', { skip: noTerminal }, async t => {
+    const { code, text } = await svcOnTerminal(['env', 'set', 'PASSWORD'], [{ see: 'PASSWORD: ', type: 'another-secret\r' }], { cwd, env })
+    t.equal(code, 0, text)
+    t.match(text, 'PASSWORD is set, as a secret')
+    t.notMatch(text, 'another-secret')
   })
 
   await t.test('imports a .env file, all of it or nothing', async t => {
