@@ -113,6 +113,8 @@ const testedElsewhere: Array<[path: RegExp, reason: string]> = [
   [/^cli\/commands\/completion\.ts$/, 'completion.test.ts, in a real shell'],
   [/^cli\/runtime\.ts$/, 'commands/serve.test.ts'],
   [/^cli\/commands\/cancel\.ts$/, 'commands/logs.test.ts: beside the deployment it cancels'],
+  [/^cli\/(project-variables|commands\/env-(list|unset|import))\.ts$/, 'commands/env-set.test.ts: the four work on the same variables'],
+  [/^store\/tables\/variables\.ts$/, 'projects/variables.test.ts: what is written and read'],
   [/^cli\/commands\/telemetry-(on|off|status|endpoint)\.ts$/, 'cli/telemetry.test.ts: the four change one another'],
   [/^proc\/pty-(input|output)\.ts$/, 'pty.test.ts: on real terminals'],
   [/^terminal\/session\.ts$/, 'sessions.test.ts: with real shells'],

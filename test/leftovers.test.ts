@@ -13,7 +13,7 @@ const places: Record<string, string> = {
   'cli/commands/backup.ts': '* <file>.part, where the user said: the next backup under that name',
   'cli/commands/export.ts': '* <file>.part, where the user said: the next export under that name',
   'cli/pack.ts': '* <file>.part: the next build; <temporary>/svc-pack-*: the next command that packs, after a day (test/cli/pack)',
-  'config/replace-file.ts': '* <file>.<random>.tmp: the next replacement, and of config.json the next start (test/main/leftovers)',
+  'config/replace-file.ts': '* <file>.<random>.tmp: the next replacement, and of config.json and variables.key the next start (test/main/leftovers)',
   'deploy/asides.ts': 'puts back what transfer/import.ts has set aside',
   'deploy/files.ts': '* tmp/*.zip, tmp/*.changes, <temporary>/svc-*.changes: the next start (deploy/strays.ts)',
   'deploy/pending.ts': 'tmp/*.pending: the next start (deploy/strays.ts)',

@@ -5,6 +5,7 @@ import { bulkActions } from '../model/bulk.js'
 import type { BulkAction, BulkOutcome } from '../model/bulk.js'
 import { allowedEnvFault, maxAllowedEnv } from '../model/client-env.js'
 import { maxDiskMbLimit } from '../model/project.js'
+import { maxScriptTimeoutSeconds, normalDirectory, scriptDirectoryFault, scriptShellFault } from '../model/script-settings.js'
 import type { Project, RecentScripts } from '../model/project.js'
 import type { NewProject, ProjectFields } from '../projects/projects.js'
 import {
@@ -46,6 +47,22 @@ const emptied: Read<string | null> = Object.assign(
   { schema: short.schema, example: null, isOptional: true }
 )
 
+/** A text that may be empty or null, and has rules of its own. */
+function ruled(faultOf: (given: string) => string | null): Read<string | null> {
+  return (value, field) => {
+    const given = nullable(multiline({ max: maxPathLength, trim: true }))(value, field) || null
+    const fault = given === null ? null : faultOf(given)
+    if (fault !== null) throw invalid(field, `"${field}" cannot be ${JSON.stringify(given)}: it ${fault}`)
+    return given
+  }
+}
+
+const scriptShell = ruled(scriptShellFault)
+const scriptDirectory: Read<string | null> = (value, field) => {
+  const given = ruled(scriptDirectoryFault)(value, field)
+  return given === null ? null : normalDirectory(given)
+}
+
 /** Everything that may be given of a project; `PUT` takes any of it, `POST` needs the first two. */
 export const projectFields = {
   name: optional(name),
@@ -62,6 +79,9 @@ export const projectFields = {
   allowedEnv: optional(list(variable, { max: maxAllowedEnv })),
   runAs: optional(emptied),
   umask: optional(emptied),
+  scriptTimeoutSeconds: optional(nullable(integer(1, maxScriptTimeoutSeconds))),
+  scriptShell: optional(scriptShell),
+  scriptDirectory: optional(scriptDirectory),
   maxDiskMb: optional(nullable(integer(1, maxDiskMbLimit))),
   pinned: optional(flag)
 }

@@ -25,6 +25,7 @@ import { statsHandlers } from './stats.js'
 import { systemHandlers } from './system.js'
 import { terminalHandlers } from './terminal.js'
 import { uploadHandlers } from './upload.js'
+import { variableHandlers } from './variables.js'
 
 /** What the handlers need, room by room. */
 export interface ApiNeeds {
@@ -34,6 +35,7 @@ export interface ApiNeeds {
   program: string
   auth: Parameters<typeof authHandlers>[0]
   projects: Parameters<typeof projectHandlers>[0]
+  variables: Parameters<typeof variableHandlers>[0]
   categories: Parameters<typeof labelHandlers>[1]
   tags: Parameters<typeof labelHandlers>[1]
   files: Parameters<typeof fileHandlers>[0]
@@ -66,6 +68,7 @@ const projectTables = ['projects', 'projectTags', 'categories', 'tags', 'deploym
 export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const auth = authHandlers(needs.auth)
   const projects = projectHandlers(needs.projects)
+  const variables = variableHandlers(needs.variables)
   const files = fileHandlers(needs.files)
   const categories = labelHandlers('category', needs.categories)
   const tags = labelHandlers('tag', needs.tags)
@@ -107,6 +110,9 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('POST', '/api/projects/:id/token', 'admin', projects.regenerateToken),
     row('PUT', '/api/projects/:id/pin', 'admin', projects.pin),
     row('GET', '/api/projects/:id/recent-scripts', 'admin', projects.recentScripts),
+    row('GET', '/api/projects/:id/variables', 'admin', variables.list),
+    row('PUT', '/api/projects/:id/variables', 'admin', variables.replace),
+    row('PATCH', '/api/projects/:id/variables', 'admin', variables.change),
     row('GET', '/api/projects/:id/files', 'admin', files.list),
     row('GET', '/api/projects/:id/file', 'admin', files.preview),
     row('GET', '/api/projects/:id/download', 'admin_download', files.download),

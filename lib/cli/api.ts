@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Refusal } from '../base/refusal.js'
 import type { Deployment, DeploymentRow, FinalStatus } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
+import type { GivenVariable, Variable } from '../model/variable.js'
 import type { Answer, Client } from './client.js'
 import { parseObject, readEvents, readNdjson } from './streams.js'
 import { formBody } from './upload.js'
@@ -40,10 +41,22 @@ export interface FollowOptions {
   signal?: AbortSignal
 }
 
+export interface VariablesChange {
+  variables?: GivenVariable[]
+  unset?: string[]
+  dotenv?: string
+  /** Whether all that `dotenv` sets is secret. */
+  secret?: boolean
+}
+
 export interface Api {
   readonly address: string
   projects(): Promise<Project[]>
   project(id: string): Promise<Project>
+  /** Of the project's scripts, by name. */
+  variables(projectId: string): Promise<Variable[]>
+  /** The others stay; `dotenv` is the text of a .env file. Returns all of them as they are now. */
+  changeVariables(projectId: string, change: VariablesChange): Promise<Variable[]>
   /** Newest first. */
   deployments(query: { projectId?: string; status?: string; limit?: number }): Promise<Deployment[]>
   /** With its whole output, up to 1 MiB, or with the end of it. */
@@ -60,12 +73,16 @@ export interface Api {
 /** The server's API as functions (§4). */
 export function createApi(client: Client): Api {
   const deploymentPath = (id: string) => `/api/deployments/${encodeURIComponent(id)}`
+  const variablesPath = (id: string) => `/api/projects/${encodeURIComponent(id)}/variables`
   const logPath = (id: string) => `/api/logs/${encodeURIComponent(id)}`
 
   return {
     address: client.address,
     projects: () => client.json({ path: '/api/projects' }),
     project: id => client.json({ path: `/api/projects/${encodeURIComponent(id)}` }),
+    variables: async id => (await client.json<{ variables: Variable[] }>({ path: variablesPath(id) })).variables,
+    changeVariables: async (id, json) =>
+      (await client.json<{ variables: Variable[] }>({ method: 'PATCH', path: variablesPath(id), json })).variables,
     deployments: ({ projectId, status, limit }) =>
       client.json({ path: '/api/logs', query: { projectId, status, limit: limit?.toString() } }),
     deployment: (id, { output = 'whole' } = {}) => client.json({ path: logPath(id), query: { output } }),

@@ -22,6 +22,7 @@ export interface Finding {
 }
 
 const minNodeMajor = 18 // §4.13
+const maxNamesTold = 10
 const warnPercent = 85
 const failPercent = 95 // §4.8
 /** An unhealthy server answers in the same shape (§4.8). */
@@ -33,7 +34,8 @@ const failure = (check: string, detail: string, advice: string): Finding => ({ c
 
 /** This machine: the runtime, the data directory, its disk, the global configuration (§4.13). */
 export async function diagnoseLocally(home: Home): Promise<Finding[]> {
-  return [checkRuntime(process.versions.node, bunVersion), await checkHome(home), await checkDisk(home), await checkConfig(home)]
+  const files = [await checkHome(home), await checkDisk(home), await checkConfig(home), ...(await checkKey(home))]
+  return [checkRuntime(process.versions.node, bunVersion), ...files]
 }
 
 /** Pure. `bun`: the version of Bun, which `version` of Node it means to be. */
@@ -89,6 +91,15 @@ async function checkConfig(home: Home): Promise<Finding> {
   return pass(check, home.configFile)
 }
 
+/** The key of the secrets: nothing is said of one that is not there, since there may be no secrets. */
+async function checkKey({ variablesKey }: Home): Promise<Finding[]> {
+  const check = 'Key of the secrets'
+  const found = await stat(variablesKey).catch(() => null)
+  if (found === null) return []
+  const othersRead = process.platform !== 'win32' && (found.mode & 0o077) !== 0
+  return [othersRead ? failure(check, `other users can read ${variablesKey}`, `chmod 600 "${variablesKey}"`) : pass(check, variablesKey)]
+}
+
 const adviceFor = {
   starting: 'It puts right what was cut short; wait for it: svc health --wait 60',
   unhealthy: 'Read on in detail (with the admin token), and in the log of the server'
@@ -109,7 +120,7 @@ export async function diagnoseServer(client: Client, token: { from: string } | n
   const detail = await attempt(() => client.json<HealthDetail>({ path: '/api/health/detail', alsoStatus: unhealthy }))
   if (!(detail instanceof Refusal)) {
     const terminal = await attempt(() => client.json<TerminalAvailability>({ path: '/api/terminal/available' }))
-    return [version, ...detailFindings(detail), ...nameFindings(detail, client.address), ...(terminal instanceof Refusal ? [] : [terminalFinding(terminal)])]
+    return [version, ...detailFindings(detail), ...secretFindings(detail), ...nameFindings(detail, client.address), ...(terminal instanceof Refusal ? [] : [terminalFinding(terminal)])]
   }
   const isToken = detail.kind === 'unauthorized' || detail.kind === 'forbidden'
   const advice = isToken ? `Correct the token (it came from ${token.from}); "svc admin reset-password" on the server sets another` : serverAdvice(detail, client.address)
@@ -145,6 +156,17 @@ export function nameFindings({ hostNamesChecked }: HealthDetail, address: string
   if (hostNamesChecked) return [pass(check, 'requests for other names are refused')]
   const advice = `Start the server with SVC_PUBLIC_URL, or set allowed_hosts to "${hostname}"`
   return [warning(check, 'the server answers to every name, also to one that another site points at it', advice)]
+}
+
+/** Pure. Secrets that cannot be read make every deployment fail that runs a script with them. */
+export function secretFindings({ secrets }: HealthDetail): Finding[] {
+  const check = 'Secrets of projects'
+  if (secrets === undefined) return []
+  if (secrets.ok) return [pass(check, 'can be read')]
+  const names = secrets.unreadable.map(oneLine)
+  const told = names.slice(0, maxNamesTold).join(', ') + (names.length > maxNamesTold ? `, and ${names.length - maxNamesTold} more` : '')
+  const advice = 'Restore variables.key in the data directory from a backup, or set these secrets again'
+  return [failure(check, `cannot be read: ${oneLine(secrets.why ?? 'the reason is not known')} (${told})`, advice)]
 }
 
 /** Pure. Nothing else needs it, so it is no failure; and where somebody has switched it off, nothing is amiss. */

@@ -21,6 +21,8 @@ export interface Home {
   directory: string
   configFile: string
   database: string
+  /** Seals the secrets of projects. */
+  variablesKey: string
   /** Archives, logs and manifests: `<deployId>.zip`, `.log`, `.manifest`. */
   deployments: string
   /** Uploads that are not yet kept. */
@@ -57,6 +59,7 @@ export function locateHome(env: Environment, cwd: string = process.cwd()): Home 
     directory,
     configFile: join(directory, 'config.json'),
     database: join(directory, 'svc.db'),
+    variablesKey: join(directory, 'variables.key'),
     deployments: join(directory, 'deployments'),
     tmp: join(directory, 'tmp')
   }

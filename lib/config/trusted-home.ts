@@ -5,7 +5,7 @@ import type { Looseness } from '../base/permissions.js'
 import { Refusal } from '../base/refusal.js'
 
 /** What svc believes of a data directory: who changes one of them becomes the admin. */
-const believed = ['config.json', 'svc.db', 'svc.db.redo', 'svc.sock', 'deployments', 'tmp']
+const believed = ['config.json', 'svc.db', 'svc.db.redo', 'svc.sock', 'variables.key', 'deployments', 'tmp']
 
 /**
  * Refuses (`unsafe_home`) a data directory that another user could change: it, what svc believes in it, and the

@@ -1,4 +1,4 @@
-import { clientVariableFault } from '../model/client-env.js'
+import { clientVariableFault, folded } from '../model/client-env.js'
 import type { Project } from '../model/project.js'
 import { inheritedEnvironment } from '../proc/environment.js'
 import { variablesOf as variablesOfUser, type Rights } from '../proc/identity.js'
@@ -20,18 +20,25 @@ export interface DroppedVariable {
 
 /**
  * Divides what a client sent for scripts. `allowed` is the project's `allowedEnv` where clients may not send scripts, and
- * null where they may. Every variable of a client goes through here, whatever kind of deployment it is.
+ * null where they may; `own` are the names that the project sets on the server. Every variable of a client goes through
+ * here, whatever kind of deployment it is.
  */
 export function acceptClientEnv(
   sent: Readonly<Record<string, string>>,
-  allowed: readonly string[] | null
+  allowed: readonly string[] | null,
+  own: readonly string[] = []
 ): { accepted: Record<string, string>; dropped: DroppedVariable[] } {
-  const judged = Object.entries(sent).map(([name, value]) => ({ name, value, why: clientVariableFault(name, value, allowed) }))
+  const taken = new Set(own.map(folded))
+  const judged = Object.entries(sent).map(([name, value]) => {
+    return { name, value, why: taken.has(folded(name)) ? ofTheServer : clientVariableFault(name, value, allowed) }
+  })
   return {
     accepted: Object.fromEntries(judged.flatMap(({ name, value, why }) => (why === null ? [[name, value]] : []))),
     dropped: judged.flatMap(({ name, why }) => (why === null ? [] : [{ name, why }]))
   }
 }
+
+const ofTheServer = 'the project sets it on the server'
 
 /** Returns what the output says of variables that were left out: one line for each reason, names only. */
 export function linesOfDropped(dropped: readonly DroppedVariable[]): string[] {

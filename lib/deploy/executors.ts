@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { findIdentity, type Rights } from '../proc/identity.js'
 import { killProcess } from '../proc/stop.js'
-import { ensureTarget, type TargetRules } from '../target/guard.js'
+import { ensureTarget, type NewTargetRules } from '../target/guard.js'
 import type { JournalHelper } from '../target/journal-file.js'
 import { sharedChanges } from './files.js'
 import { createExtractHelpers } from './extract-helpers.js'
@@ -17,7 +17,7 @@ export interface Executors {
    */
   ofJournal(helper: JournalHelper | null): Promise<Executor>
   /** As `ensureTarget` of target/guard.ts, with these rights. */
-  makeTarget(rights: Rights | null, target: string, rules: TargetRules): Promise<string>
+  makeTarget(rights: Rights | null, target: string, rules: NewTargetRules): Promise<string>
   /** Writes the list of changes for a script that has these rights; gives its path. `path` is for one that has those of svc. */
   writeChanges(rights: Rights | null, path: string, changes: Uint8Array[]): Promise<string>
   /** Ends the threads that have nothing to do. */

@@ -42,6 +42,8 @@ export interface ExtractOptions {
   isAtWork?: (deployId: string) => boolean
   /** Whose rights all work below the target has; absent or null: those of svc. */
   rights?: Rights | null | undefined
+  /** The project's own, for all that is made below the target; absent or null: that of the rights, or of svc. */
+  umask?: number | null | undefined
   deployId: string
   home: ExtractionHome
   limits: ArchiveLimits
@@ -66,10 +68,10 @@ export function extractionLimits(settings: { number(key: 'max_extracted_size'): 
  * (`unavailable`) no_space, not_permitted; an abort rejects with the signal's reason.
  */
 export async function extractArchive(executors: Executors, options: ExtractOptions): Promise<Extracted> {
-  const { archivePath, target, real, rights = null, deployId, home, limits, isDurable = true, signal } = options
+  const { archivePath, target, real, rights = null, umask = rights?.umask ?? null, deployId, home, limits, isDurable = true, signal } = options
   signal.throwIfAborted()
   await finishEarlier(executors, options)
-  const extraction: ExtractionJob = { target, real, deployId, umask: rights?.umask ?? process.umask(), masksModes: rights?.umask != null, limits, isDurable }
+  const extraction: ExtractionJob = { target, real, deployId, umask: umask ?? process.umask(), masksModes: umask !== null, limits, isDurable }
   const journalPath = join(home.deployments, `${deployId}.undo`)
   const manifestPath = join(home.deployments, `${deployId}.manifest`)
   const executor = executors.as(rights)

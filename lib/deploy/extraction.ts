@@ -33,7 +33,7 @@ export interface ExtractionJob {
   deployId: string
   limits: ArchiveLimits
   umask: number
-  /** The umask is the project's own: it takes bits from the modes that the archive gives, too. */
+  /** The umask is the project's own: it also takes bits from the modes that the archive gives, and the process may have another. */
   masksModes: boolean
   /** What is put in place is on the disk before the extraction is over (setting `durable_targets`); absent: true. */
   isDurable?: boolean
@@ -91,7 +91,7 @@ async function extractInto(
   root: HeldTarget, archive: Archive, { job, files, disk, check, syncFileSystem }: ExtractionNeeds
 ): Promise<Extracted> {
   const items = archive.entries
-  if (job.masksModes) for (const item of items) if (item.mode !== null) item.mode &= ~job.umask
+  const umask = job.masksModes ? maskModes(items, job.umask) : job.umask
   const links = readLinks(archive)
   checkArchive(root, archive, links, { job, disk, check })
   const plan = planTarget(disk, root, items)
@@ -107,11 +107,11 @@ async function extractInto(
     staging = makeStaging(disk, root, job.deployId)
     journal.staged(staging.mark)
     furnishStaging(disk, staging, plan)
-    const stage = createStage({ disk, folders, staging: staging.path, umask: job.umask, items, records })
+    const stage = createStage({ disk, folders, staging: staging.path, umask, items, records })
     stageLinks(items, links, stage)
-    const second = files.beginSecond?.({ root: { path: root.path, fd: root.fd }, staging: staging.path, umask: job.umask, records: records.memory }, items.length)
+    const second = files.beginSecond?.({ root: { path: root.path, fd: root.fd }, staging: staging.path, umask, records: records.memory }, items.length)
     await stageEntries(archive, stage, check, second ?? null)
-    sealFolders(disk, staging.path, plan)
+    sealFolders(disk, staging.path, plan, job.masksModes ? 0o777 & ~job.umask : null)
     extracted = { ...writeManifest(disk, files.manifest, items, records), bytes: archive.totalBytes }
     const sync = createTargetSync({ disk, root, staging, isDurable: job.isDurable ?? true, syncFileSystem, check })
     await commit({ disk, root, staging: staging.path, items, plan, records, journal, sync, check })
@@ -124,6 +124,12 @@ async function extractInto(
     folders.close()
     staging?.close()
   }
+}
+
+/** Gives every item the mode it is to have. Returns the umask with which a stage sets each of them. */
+function maskModes(items: readonly Item[], umask: number): number {
+  for (const item of items) item.mode = (item.mode ?? (item.kind === 'directory' ? 0o777 : 0o666)) & ~umask
+  return 0o7777
 }
 
 /** Names and links, before anything is made but a directory to find out how names are compared. */

@@ -3,6 +3,7 @@ import type { Ids } from '../base/ids.js'
 import type { AuditEvent } from '../model/audit.js'
 import type { DeploymentRow, EventKey, NotificationTrigger } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
+import type { OpenedVariable } from '../model/variable.js'
 import type { Store } from '../store/database.js'
 import type { DeployHome } from './files.js'
 
@@ -42,6 +43,8 @@ export interface DeployNeeds {
   environment: Readonly<Record<string, string | undefined>>
   /** Is told what is kept, so that nobody need count it on the disk for each upload. */
   quota: KeptBytes
+  /** A project's variables. Refuses (503 `variables_key`) secrets that cannot be opened. */
+  variables: { open(projectId: string): Promise<readonly OpenedVariable[]> }
   audit(event: AuditEvent): void
   /** Never blocks a deployment. */
   notify(notice: Notice): void

@@ -1,5 +1,5 @@
 import { notFound, Refusal } from '../base/refusal.js'
-import { findRights } from '../proc/identity.js'
+import { findRights, umaskOf } from '../proc/identity.js'
 import type { Transaction } from '../store/database.js'
 import { findDeployment, placeDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
@@ -41,14 +41,14 @@ export function createRestore(
     const project = findProject(store, projectId)
     if (project === undefined) throw notFound('Project', projectId)
     const rights = await findRights(project)
-    const target = await executors.makeTarget(rights, project.deployPath, { home: home.directory, allowSystemPaths: needs.allowSystemPaths })
+    const target = await executors.makeTarget(rights, project.deployPath, { home: home.directory, allowSystemPaths: needs.allowSystemPaths, umask: umaskOf(project) })
     const options = { limits: extractionLimits(settings), isDurable: settings.flag('durable_targets') }
     const note = await pending.note([id])
     const given = signal ?? new AbortController().signal
     try {
       const real = await targets.hold(id, target, { signal: given })
       const onEarlierComplete = (earlier: string): Promise<void> => recordComplete(needs, earlier)
-      const job = { ...options, archivePath, target, real, isAtWork: targets.isHeld, onEarlierComplete, rights, deployId: id, home }
+      const job = { ...options, archivePath, target, real, isAtWork: targets.isHeld, onEarlierComplete, rights, umask: umaskOf(project), deployId: id, home }
       const extracted = await extractArchive(executors, { ...job, signal: given })
       if (deployId !== null) await store.write(tx => placeAgain(tx, { deployId, projectId }))
       await endJournal(home, { deployId: id, target })

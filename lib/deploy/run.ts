@@ -2,7 +2,8 @@ import { rm } from 'node:fs/promises'
 import { notFound, Refusal } from '../base/refusal.js'
 import type { DeploymentRow, DeploymentStep } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
-import { findRights, type Rights } from '../proc/identity.js'
+import type { OpenedVariable } from '../model/variable.js'
+import { findRights, umaskOf, type Rights } from '../proc/identity.js'
 import { liveDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import { endBackground } from './background.js'
@@ -14,6 +15,7 @@ import { sentenceOf, StepFailure, StopRequest } from './failure.js'
 import { sharedChanges, type DeployFiles } from './files.js'
 import type { Live, LiveRun } from './live.js'
 import type { DeployNeeds } from './needs.js'
+import { createMasker, type Masker } from './masking.js'
 import { runPipeline, type PipelineResult } from './pipeline.js'
 import { recordComplete } from './placement.js'
 import { endOf, eventOf, isExtracted, moveRecord, notifyOf, recordProgress, staysSentence, type Outcome } from './record.js'
@@ -48,6 +50,10 @@ interface Turn {
   rights: Rights | null
   previousId: string | null
   scripts: ChosenScripts
+  /** What the project sets for its scripts on the server. */
+  variables: readonly OpenedVariable[]
+  /** Keeps its secrets out of outputs and sentences. */
+  masker: Masker
 }
 
 export interface RunnerNeeds extends DeployNeeds {
@@ -75,25 +81,28 @@ export function createRunner(needs: RunnerNeeds): Runner {
 
   async function attempt(planned: Planned, result: PipelineResult): Promise<Outcome> {
     const { row, live } = planned
+    let masker = createMasker([])
     try {
       live.signal.throwIfAborted()
       const project = findProject(store, row.projectId)
       if (project === undefined) throw notFound('Project', row.projectId)
       const rights = await findRights(project)
       const scripts = scriptsOf(planned, project)
+      const variables = hasScripts(scripts) ? await needs.variables.open(project.id) : []
+      masker = createMasker(variables.flatMap(({ secret, value }) => (secret ? [value] : [])))
       // What happened before this is recorded before this.
       await ends.settle()
       const previousId = liveDeployment(store, project.id)?.id ?? null
       await moveRecord(needs, row.id, { to: 'running', cause: 'turn' })
       row.status = 'running'
-      await runPipeline(pipelineOf(planned, { project, rights, previousId, scripts }), result)
+      await runPipeline(pipelineOf(planned, { project, rights, previousId, scripts, variables, masker }), result)
       return { status: 'success', cause: 'end', errorMessage: null }
     } catch (error) {
       // The pipeline does so itself, but the failure may have come before it.
       await discardUpload(planned)
       if (isBug(error)) log(`Deployment ${row.id} met a fault`, error)
       const cause = error instanceof StopRequest ? error.by : 'end'
-      return { status: 'failed', cause, errorMessage: sentenceOf(error, null) }
+      return { status: 'failed', cause, errorMessage: masker.text(sentenceOf(error, null)) }
     } finally {
       targets.release(row.id)
     }
@@ -113,6 +122,7 @@ export function createRunner(needs: RunnerNeeds): Runner {
     const { project, rights, scripts } = turn
     const { output } = live
     const limits = extractionLimits(needs.settings)
+    const rules = { home: needs.home.directory, allowSystemPaths: needs.allowSystemPaths }
     const target = project.deployPath
     const steps = createSteps({ clock, output, signal: live.signal, done: row.steps, save: saveSteps(planned, target) })
     row.steps = steps.all()
@@ -121,7 +131,7 @@ export function createRunner(needs: RunnerNeeds): Runner {
       scripts,
       stage: stageOf(planned, turn),
       async makeTarget() {
-        await needs.executors.makeTarget(rights, target, { home: needs.home.directory, allowSystemPaths: needs.allowSystemPaths })
+        await needs.executors.makeTarget(rights, target, { ...rules, umask: umaskOf(project) })
         await holdTarget(planned, target)
       },
       async extract() {
@@ -132,6 +142,7 @@ export function createRunner(needs: RunnerNeeds): Runner {
           real: await holdTarget(planned, target),
           isAtWork: targets.isHeld,
           rights,
+          umask: umaskOf(project),
           deployId: row.id,
           home: needs.home,
           limits,
@@ -154,17 +165,22 @@ export function createRunner(needs: RunnerNeeds): Runner {
     return targets.hold(row.id, target, { signal: live.signal, onWait })
   }
 
-  function stageOf({ row, live, env }: Planned, { project, rights, previousId, scripts }: Turn): ScriptStage {
+  function stageOf({ row, live, env }: Planned, { project, rights, previousId, scripts, variables, masker }: Turn): ScriptStage {
     const isOn = mayClientsSendScripts(project, needs.settings.flag('allow_client_scripts'))
-    const { accepted, dropped } = acceptClientEnv(env, isOn ? null : project.allowedEnv)
-    const hasScripts = scripts.preDeploy !== null || scripts.postDeploy !== null
-    for (const line of hasScripts ? linesOfDropped(dropped) : []) live.output.say(line)
+    const { accepted, dropped } = acceptClientEnv(env, isOn ? null : project.allowedEnv, variables.map(({ name }) => name))
+    const own = Object.fromEntries(variables.map(({ name, value }) => [name, value]))
+    for (const line of hasScripts(scripts) ? linesOfDropped(dropped) : []) live.output.say(line)
     const facts = { project, deployId: row.id, rollbackOf: row.rollbackOf, previousDeployId: previousId }
     return {
       target: project.deployPath,
+      directory: project.scriptDirectory,
+      shell: project.scriptShell,
+      isFirst: previousId === null,
+      umask: umaskOf(project),
       rights,
-      env: scriptEnvironment(needs.environment, accepted, facts, rights),
-      timeoutMs: needs.settings.number('script_timeout') * 1000,
+      masker,
+      env: scriptEnvironment(needs.environment, { ...accepted, ...own }, facts, rights),
+      ...timeLimitOf(project, needs.settings.number('script_timeout')),
       output: live.output,
       signal: live.signal,
       leaving: live.leaving,
@@ -239,6 +255,15 @@ export function createRunner(needs: RunnerNeeds): Runner {
   }
 
   return { run, drop }
+}
+
+function hasScripts({ preDeploy, postDeploy }: ChosenScripts): boolean {
+  return preDeploy !== null || postDeploy !== null
+}
+
+function timeLimitOf({ scriptTimeoutSeconds }: Project, setting: number): { timeoutMs: number; timeoutFrom: string } {
+  if (scriptTimeoutSeconds === null) return { timeoutMs: setting * 1000, timeoutFrom: 'setting script_timeout' }
+  return { timeoutMs: scriptTimeoutSeconds * 1000, timeoutFrom: "the project's scriptTimeoutSeconds" }
 }
 
 function lastLines(row: DeploymentRow): string[] {

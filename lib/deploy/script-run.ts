@@ -2,16 +2,23 @@ import { runProcess, scriptCommand, type Ended } from '../proc/run.js'
 import type { Rights } from '../proc/identity.js'
 import type { DeploymentStep } from '../model/deployment.js'
 import { StepFailure } from './failure.js'
+import type { Masker } from './masking.js'
 import type { Output } from './output.js'
+import { findShell, workingDirectory, type ScriptPlace } from './script-place.js'
 import { linesOfRemains, nameOf, type ScriptProcesses } from './script-processes.js'
 import type { ChosenScript } from './scripts.js'
 
 /** What scripts of one deployment run with. */
-export interface ScriptStage {
-  target: string
+export interface ScriptStage extends ScriptPlace {
   rights: Rights | null
+  /** null: that of svc, or of the user whose rights scripts have. */
+  umask: number | null
+  /** Keeps secrets out of what scripts print. */
+  masker: Masker
   env: Readonly<Record<string, string | undefined>>
   timeoutMs: number
+  /** Where the time limit is set, for the sentence that names it. */
+  timeoutFrom: string
   output: Output
   signal: AbortSignal
   /** Aborted: a script in the background is left to itself. */
@@ -34,7 +41,7 @@ export async function runScript(
   stage.output.say(`→ ${chosen.line}`)
   const ended = await run(stage, chosen, { signal: stage.signal })
   step.exitCode = ended.exitCode
-  const complaint = complaintOf(ended, chosen, stage.timeoutMs)
+  const complaint = complaintOf(ended, chosen, stage)
   if (ended.reason === 'cancelled') throw stage.signal.reason
   if (complaint !== null) throw new StepFailure(complaint)
   return `${titleOf(chosen)} ended with exit code 0`
@@ -54,21 +61,26 @@ export async function startScript(
   let ended = Promise.resolve<Ended | null>(null)
   const started = new Promise<null>(resolve => (ended = run(stage, chosen, { onStart: () => resolve(null) })))
   const early = await Promise.race([started, ended])
-  if (early !== null) throw new StepFailure(complaintOf(early, chosen, stage.timeoutMs) ?? early.reason)
+  if (early !== null) throw new StepFailure(complaintOf(early, chosen, stage) ?? early.reason)
   return { sentence: `${titleOf(chosen)} started`, tail: watch(ended as Promise<Ended>, { stage, chosen, step }) }
 }
 
 async function run(
   stage: ScriptStage, chosen: ChosenScript, { signal, onStart }: { signal?: AbortSignal; onStart?: () => void }
 ): Promise<Ended> {
-  const { processes, output } = stage
+  const { processes, output, masker, umask } = stage
+  const title = `The ${titleOf(chosen)}`
+  const shell = await findShell(stage, { title, path: stage.env['PATH'] })
+  const { path: cwd, isPlain } = await workingDirectory(stage, { title, isBeforeFiles: chosen.step === 'preDeploy' })
+  if (isPlain) output.say(`→ it runs in the target itself: "${stage.directory}" comes with the first deployment`)
+  const lines = masker.lines(line => output.line(line))
   const ended = await runProcess({
-    command: scriptCommand(chosen.script),
-    cwd: stage.target,
+    command: scriptCommand(chosen.script, { shell, umask }),
+    cwd,
     rights: stage.rights ?? undefined,
     env: stage.env,
     timeoutMs: stage.timeoutMs,
-    onLine: line => output.line(line),
+    onLine: line => lines.push(line),
     marker: processes.markerOf(chosen.step),
     signal,
     leaving: stage.leaving,
@@ -77,7 +89,8 @@ async function run(
       processes.began(chosen, pid)
       onStart?.()
     }
-  }).finally(() => {
+  }).finally(async () => {
+    await lines.end()
     // In the background, the write that ends its step says so, too.
     if (!chosen.async) processes.ended(chosen.step)
   })
@@ -92,7 +105,8 @@ async function watch(
   try {
     const { exitCode } = await ended
     step.exitCode = exitCode
-    return complaintOf(await ended, chosen, stage.timeoutMs)
+    const complaint = complaintOf(await ended, chosen, stage)
+    return complaint === null ? null : stage.masker.text(complaint)
   } catch (error) {
     return `The ${titleOf(chosen)} was stopped: its output could not be kept (${(error as Error).message})`
   }
@@ -104,7 +118,7 @@ function titleOf(chosen: ChosenScript): string {
 }
 
 /** What is wrong with how a script ended; null: nothing. */
-function complaintOf(ended: Ended, chosen: ChosenScript, timeoutMs: number): string | null {
+function complaintOf(ended: Ended, chosen: ChosenScript, { timeoutMs, timeoutFrom }: ScriptStage): string | null {
   const script = `The ${titleOf(chosen)}`
   switch (ended.reason) {
     case 'exit':
@@ -112,7 +126,7 @@ function complaintOf(ended: Ended, chosen: ChosenScript, timeoutMs: number): str
     case 'signal':
       return `${script} was ended by the signal ${ended.signal}`
     case 'timeout':
-      return `${script} was stopped: it ran longer than ${timeoutMs / 1000} s (setting script_timeout)`
+      return `${script} was stopped: it ran longer than ${timeoutMs / 1000} s (${timeoutFrom})`
     case 'cancelled':
       return `${script} was stopped`
     case 'spawn_failed':

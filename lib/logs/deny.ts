@@ -15,7 +15,7 @@ const systemFile = new RegExp(
     '|letsencrypt/(live|archive|keys|accounts)/|NetworkManager/system-connections/|ppp/\\w+-secrets)' +
     '|/var/spool/cron/|/var/backups/g?shadow|/(var/)?run/(secrets|credentials)/)'
 )
-const ownFile = /^(config\.json|svc\.db|svc\.sock)/
+const ownFile = /^(config\.json|svc\.db|svc\.sock|variables\.key)/
 const kernelDirectories = ['/proc', '/sys', '/dev']
 
 /** Directories that hold keys and tokens, wherever they are; `/` between segments. */

@@ -11,8 +11,9 @@ const unfinishedPattern = /^(?:svc\.db(?:\.redo|\.schema-\d+)?\.tmp|health\.prob
  * Removes what killed processes left in the data directory itself. The caller owns it, and has not opened the store.
  * Commands may change config.json meanwhile: of what they write, only what is older than `startedMs` goes. Returns the paths.
  */
-export async function removeHomeLeftovers({ directory, configFile }: Pick<Home, 'directory' | 'configFile'>, startedMs: number): Promise<string[]> {
+export async function removeHomeLeftovers({ directory, configFile, variablesKey }: Pick<Home, 'directory' | 'configFile' | 'variablesKey'>, startedMs: number): Promise<string[]> {
   const paths = (await readdir(directory)).filter(name => unfinishedPattern.test(name)).map(name => join(directory, name))
   for (const path of paths) await rm(path)
-  return [...paths, ...(await removeEndedLocks(configFile)), ...(await removeLeftovers(configFile, startedMs))]
+  const unreplaced = [...(await removeLeftovers(configFile, startedMs)), ...(await removeLeftovers(variablesKey, startedMs))]
+  return [...paths, ...(await removeEndedLocks(configFile)), ...unreplaced]
 }

@@ -29,6 +29,8 @@ import { applyToProjects } from '../projects/bulk.js'
 import { createLabels } from '../projects/labels.js'
 import { createProjects } from '../projects/projects.js'
 import { createTargets } from '../projects/targets.js'
+import { createVariables } from '../projects/variables.js'
+import { createVariablesKey } from '../projects/variables-key.js'
 import { recentScripts } from '../projects/recent-scripts.js'
 import { listAudit } from '../store/tables/audit.js'
 import { listDeployments } from '../store/tables/deployments.js'
@@ -70,6 +72,7 @@ export function createServices(world: World, front: Front): Services {
   const { admin, audit, limiter, settings, tickets, allowList, probe, startedAtMs } = front
   const webhook = createWebhook({ settings, audit: audit.record, clock, ids, version, publicUrl, log })
   const quota = createQuota({ store, home, settings })
+  const variables = createVariables({ store, clock, audit, key: createVariablesKey(home.variablesKey) })
   const deployer = createDeployer({
     store,
     home,
@@ -79,6 +82,7 @@ export function createServices(world: World, front: Front): Services {
     settings,
     environment,
     quota,
+    variables,
     audit: event => void audit.record(event),
     notify: webhook.notify,
     log
@@ -87,7 +91,7 @@ export function createServices(world: World, front: Front): Services {
   const targets = createTargets()
   // The commands of svc's user keep tokens in ~/.svc, wherever the data directory is.
   const deny = createDeny([...namesOf(home.directory), join(homedir(), '.svc')])
-  const guarded = { deny, secrets: [home.configFile, home.database] }
+  const guarded = { deny, secrets: [home.configFile, home.database, home.variablesKey] }
   const openLog = createOpenLog(guarded)
   const logSources = createLogSources({
     store, clock, ids, audit, openLog, checkProject: id => void projects.get(id)
@@ -103,7 +107,7 @@ export function createServices(world: World, front: Front): Services {
   const stats = createStats({ store, clock })
   const records = createRecords({ findDeployment: deployments.find, deployer })
   const health = createHealth({
-    store, clock, version, probe, home,
+    store, clock, version, probe, home, secretsFault: variables.check,
     checksHostNames: () => publicUrl !== null || settings.list('allowed_hosts').length > 0
   })
   const disk = async () => (await health.detail()).disk
@@ -136,6 +140,7 @@ export function createServices(world: World, front: Front): Services {
           return recentScripts(listDeployments(store, { projectId, status: 'success', limit: searchedForScripts }))
         }
       },
+      variables: { variables },
       categories: createLabels('category', { store, clock, ids, audit }),
       tags: createLabels('tag', { store, clock, ids, audit }),
       files: { projects, targets, secrets: createSecrets(guarded) },

@@ -46,12 +46,13 @@ function isListed(name: string, allowed: readonly string[]): boolean {
   return allowed.map(folded).some(entry => (entry.endsWith('*') ? known.startsWith(entry.slice(0, -1)) : known === entry))
 }
 
-function isDenied(name: string): boolean {
+/** Whether `name` makes a shell, a loader or an interpreter load code, or is svc's own. */
+export function isDenied(name: string): boolean {
   const known = folded(name)
   return deniedNames.has(known) || deniedPrefixes.some(prefix => known.startsWith(prefix))
 }
 
 /** On Windows `Path` is `PATH`; elsewhere `env` is a variable like any other. */
-function folded(name: string): string {
+export function folded(name: string): string {
   return process.platform === 'win32' ? name.toUpperCase() : name
 }

@@ -34,6 +34,8 @@ export interface HealthDetail {
   deploy: { last5: RecentDeployment[]; successRate: number | null }
   /** Whether requests for other host names are refused; absent: an older server. */
   hostNamesChecked?: boolean
+  /** Whether the secrets of all projects can be read, and if not, why and which (`project: NAME`); absent: an older server. */
+  secrets?: { ok: boolean; why: string | null; unreadable: string[] }
   memoryMB: { rss: number; heapUsed: number }
 }
 

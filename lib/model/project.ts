@@ -20,8 +20,14 @@ export interface Project {
   allowedEnv: string[]
   /** The user whose rights scripts and file operations below the target have; null: svc's own. */
   runAs: string | null
-  /** Octal, three or four digits; null: svc's own. */
+  /** Octal, three or four digits, for scripts and files below the target; null: svc's own. */
   umask: string | null
+  /** How long a script may run; null: follow the setting `script_timeout`. */
+  scriptTimeoutSeconds: number | null
+  /** `sh`, `bash`, or the absolute path of a program that takes a script with `-c`; null: `sh`. */
+  scriptShell: string | null
+  /** Where scripts run, relative to the target and within it; null: the target itself. */
+  scriptDirectory: string | null
   /** Limit of what svc keeps of the project (archives and outputs), in MB; null: no limit of its own. */
   maxDiskMb: number | null
   env: string

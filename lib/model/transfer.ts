@@ -38,8 +38,10 @@ export interface ImportBrings {
 export type BroughtProject = Pick<
   Project,
   'id' | 'name' | 'deployPath' | 'preDeployScript' | 'postDeployScript' | 'postDeployAsync' | 'allowClientScripts' | 'allowedEnv' |
-  'runAs'
+  'runAs' | 'scriptShell' | 'scriptDirectory'
 > & {
+  /** Of its scripts; the value of a secret is null, and has to be set. */
+  variables: Array<{ name: string; value: string | null }>
   /** Whether files come for its deployPath. */
   hasArtifact: boolean
 }

@@ -54,7 +54,7 @@ export async function findIdentity(name: string): Promise<Identity> {
  */
 export async function findRights({ runAs, umask }: { runAs: string | null; umask: string | null }): Promise<Rights | null> {
   if (runAs === null) return null
-  return { identity: await findIdentity(runAs), umask: umask === null ? null : parseUmask(umask) }
+  return { identity: await findIdentity(runAs), umask: umaskOf({ umask }) }
 }
 
 /** Refuses (400 naming `runAs`) rights that cannot be taken on here: `setpriv` is missing, or svc lacks a capability. */
@@ -106,8 +106,13 @@ export function variablesOf({ name, home, shell }: Identity): Record<string, str
 }
 
 /** Octal, with four digits. */
-function formatUmask(umask: number): string {
+export function formatUmask(umask: number): string {
   return umask.toString(8).padStart(4, '0')
+}
+
+/** The umask of a project, null if it has none. Refuses as `parseUmask`. */
+export function umaskOf({ umask }: { umask: string | null }): number | null {
+  return umask === null ? null : parseUmask(umask)
 }
 
 /** A umask as it is written: three or four octal digits. Refuses (400 naming `umask`) anything else. */

@@ -20,7 +20,7 @@ import { stat } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import { createLineSplitter } from '../base/lines.js'
-import { withRights, type Rights } from './identity.js'
+import { formatUmask, withRights, type Rights } from './identity.js'
 import { withoutKept } from './kept-descriptors.js'
 import { socketBufferBytes, type Marker } from './processes.js'
 import { defaultGraceMs, mayRemain, stopProcesses, type Stopped } from './stop.js'
@@ -77,12 +77,20 @@ const maxStreamBytes = 128 * 1024
 
 const isWindows = process.platform === 'win32'
 
-/**
- * The user's own script as a command: `sh -c` (`cmd /c` on Windows, where only its first line runs). The outer shell
- * joins stderr to stdout and becomes the inner one.
- */
-export function scriptCommand(script: string): string[] {
-  return isWindows ? ['cmd', '/d', '/s', '/c', `"${script}"`] : ['sh', '-c', 'exec sh -c "$0" 2>&1', script]
+/** How a script is run; null: by `sh`, with the umask that svc has. */
+export interface ScriptOptions {
+  shell: string | null
+  /** Not on Windows. */
+  umask: number | null
+}
+
+/** The outer shell joins stderr to stdout, and becomes the inner one. */
+const becomeShell = '[ -z "$2" ] || umask "$2"; exec "$1" -c "$0" 2>&1'
+
+/** The user's own script as a command: `sh -c`, or `-c` of another shell (`cmd /c` on Windows, where only its first line runs). */
+export function scriptCommand(script: string, { shell, umask }: ScriptOptions = { shell: null, umask: null }): string[] {
+  if (isWindows) return shell === null ? ['cmd', '/d', '/s', '/c', `"${script}"`] : [shell, '-c', script]
+  return ['sh', '-c', becomeShell, script, shell ?? 'sh', umask === null ? '' : formatUmask(umask)]
 }
 
 /**

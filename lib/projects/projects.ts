@@ -5,7 +5,7 @@ import type { Actor, AuditEvent } from '../model/audit.js'
 import type { DeploymentStatus, FinalStatus } from '../model/deployment.js'
 import { defaultEnv } from '../model/project.js'
 import type { Project } from '../model/project.js'
-import { findRights, tryRights } from '../proc/identity.js'
+import { findRights, tryRights, umaskOf } from '../proc/identity.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
 import { keepReads } from '../store/kept-reads.js'
 import { deleteDeploymentsOf, deploymentIdsOf } from '../store/tables/deployments.js'
@@ -28,6 +28,9 @@ export interface ProjectFields {
   /** A user of the system; only where svc runs as root. */
   runAs?: string | null | undefined
   umask?: string | null | undefined
+  scriptTimeoutSeconds?: number | null | undefined
+  scriptShell?: string | null | undefined
+  scriptDirectory?: string | null | undefined
   maxDiskMb?: number | null | undefined
   env?: string | undefined
   categoryId?: string | null | undefined
@@ -169,9 +172,7 @@ async function checkRights(given: ProjectFields, before: Project | null): Promis
   if (given.runAs === undefined && given.umask === undefined) return
   const runAs = given.runAs === undefined ? (before?.runAs ?? null) : given.runAs
   const umask = given.umask === undefined ? (before?.umask ?? null) : given.umask
-  if (umask !== null && runAs === null) {
-    throw invalid('umask', '"umask" needs "runAs": without a user of its own, a project has the umask of svc')
-  }
+  umaskOf({ umask })
   const rights = await findRights({ runAs, umask })
   if (rights !== null) await tryRights(rights)
 }
@@ -199,6 +200,9 @@ function newProject(fields: NewProject, { id, token, at }: { id: string; token: 
     allowedEnv: fields.allowedEnv ?? [],
     runAs: fields.runAs ?? null,
     umask: fields.umask ?? null,
+    scriptTimeoutSeconds: fields.scriptTimeoutSeconds ?? null,
+    scriptShell: fields.scriptShell ?? null,
+    scriptDirectory: fields.scriptDirectory ?? null,
     maxDiskMb: fields.maxDiskMb ?? null,
     env: fields.env || defaultEnv,
     categoryId: fields.categoryId ?? null,

@@ -25,20 +25,23 @@ interface Needs {
   home: { directory: string; tmp: string }
   /** Whether requests for other host names are refused. */
   checksHostNames?(): boolean
+  /** What keeps secrets of projects from being read; null: nothing. */
+  secretsFault?(): Promise<{ why: string; secrets: string[] } | null>
   /** Of the file system that holds the data directory. */
   diskOf?: (directory: string) => Promise<DiskFigures>
 }
 
-export function createHealth({ store, clock, version, probe, home, diskOf = toldDisk, checksHostNames }: Needs): Health {
+export function createHealth({ store, clock, version, probe, home, diskOf = toldDisk, checksHostNames, secretsFault }: Needs): Health {
   return {
     ...probe,
 
     async detail() {
-      const [disk, { uptime }, writable, tmpWritable] = await Promise.all([
+      const [disk, { uptime }, writable, tmpWritable, fault] = await Promise.all([
         diskOf(home.directory),
         probe.report(),
         probe.isWritable(),
-        isWritable(home.tmp)
+        isWritable(home.tmp),
+        secretsFault?.()
       ])
       const { rss, heapUsed } = process.memoryUsage()
       return {
@@ -51,6 +54,7 @@ export function createHealth({ store, clock, version, probe, home, diskOf = told
         kiteHome: { path: home.directory, writable, tmpWritable },
         deploy: recentDeployments(store),
         ...(checksHostNames === undefined ? {} : { hostNamesChecked: checksHostNames() }),
+        ...(fault === undefined ? {} : { secrets: { ok: fault === null, why: fault?.why ?? null, unreadable: fault?.secrets ?? [] } }),
         memoryMB: { rss: megabytes(rss), heapUsed: megabytes(heapUsed) }
       }
     },

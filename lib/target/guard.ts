@@ -41,6 +41,12 @@ export interface TargetRules {
   allowSystemPaths?: boolean | undefined
 }
 
+/** What a server says of a target that it makes. */
+export interface NewTargetRules extends TargetRules {
+  /** Of the project, if it has one of its own. */
+  umask?: number | null | undefined
+}
+
 /**
  * The normalised deployPath, or a 400 that names the field (decisions §3). Links are followed as far as the path exists,
  * and the rules hold for the place they lead to as well; the path that is answered is the one that was asked for.
@@ -101,10 +107,12 @@ export function realPlace(path: string): string {
  * project was made, and the directory is made if it is missing. Answers the normalised path. Refuses as
  * `checkDeployPath` and `holdTarget`, and (`unavailable`) target_not_writable.
  */
-export async function ensureTarget(deployPath: string, rules: TargetRules): Promise<string> {
+export async function ensureTarget(deployPath: string, rules: NewTargetRules): Promise<string> {
   const path = checkDeployPath(deployPath, rules)
   try {
+    const isNew = !existsSync(path)
     holdTarget(disk, path, { make: true }).close()
+    if (isNew && rules.umask != null) disk.chmodSync(path, 0o777 & ~rules.umask | 0o700)
   } catch (error) {
     if (error instanceof Refusal) throw error
     const { code, message } = error as NodeJS.ErrnoException

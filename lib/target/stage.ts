@@ -143,12 +143,16 @@ export function createStage({ disk, folders, staging, items, records, umask }: S
   }
 }
 
-/** Gives the directories that will be new their modes and times, children first, once everything lies in them. */
-export function sealFolders(disk: Disk, staging: string, plan: Plan): void {
+/**
+ * Gives the directories that will be new their modes and times, children first, once everything lies in them. `otherMode`
+ * is for those that the archive does not list; null: they stay as they were made.
+ */
+export function sealFolders(disk: Disk, staging: string, plan: Plan, otherMode: number | null = null): void {
   for (const { path, exists, item } of [...plan.folders].reverse()) {
-    if (exists || item === null) continue
+    if (exists) continue
     const staged = `${staging}/files/${path}`
-    if (item.mode !== null) disk.chmodSync(staged, item.mode | 0o700)
-    if (item.mtimeMs !== null) disk.utimesSync(staged, fileSeconds(item.mtimeMs), fileSeconds(item.mtimeMs))
+    const mode = item === null ? otherMode : item.mode
+    if (mode !== null) disk.chmodSync(staged, mode | 0o700)
+    if (item !== null && item.mtimeMs !== null) disk.utimesSync(staged, fileSeconds(item.mtimeMs), fileSeconds(item.mtimeMs))
   }
 }

@@ -26,11 +26,12 @@ import { latestSuccessWithArchive, listDeployments, liveDeployment } from '../st
 import { listLabels } from '../store/tables/labels.js'
 import { listProjects } from '../store/tables/projects.js'
 import { readSettings } from '../store/tables/settings.js'
+import { listVariables } from '../store/tables/variables.js'
 import type { TransferNeeds } from './needs.js'
 import type { PackJob } from './pack-helper.js'
 import { packTarget, writeToFile, type PackedTarget } from './pack-target.js'
 import { artifactPath, deployedPath, outputPath, packageFiles, packageRoot, schemaVersion } from './package.js'
-import type { ArtifactEntry, IncludedPart, LogSourceRecord, Manifest, PackedDeployment } from './package.js'
+import type { ArtifactEntry, IncludedPart, LogSourceRecord, Manifest, PackedDeployment, PackedVariable } from './package.js'
 import { openScratch } from './scratch.js'
 import type { Scratch } from './scratch.js'
 
@@ -78,6 +79,7 @@ interface Snapshot {
   categories: Label[]
   tags: Label[]
   logSources: LogSourceRecord[]
+  variables: PackedVariable[]
   deployments: DeploymentRow[]
   /** By project: the deployment whose archive is its artifact; null: its target is packed. */
   artifacts: Map<string, DeploymentRow | null>
@@ -121,6 +123,9 @@ function readSnapshot({ store, logSources }: TransferNeeds, request: ExportReque
     categories: labels('category'),
     tags: labels('tag'),
     logSources: projects.flatMap(({ id }) => logSources?.list(store, id) ?? []),
+    variables: projects.flatMap(({ id }) => listVariables(store, id).map(({ value, ...variable }) => {
+      return { ...variable, value: variable.secret ? null : value }
+    })),
     deployments: request.logs ? projects.flatMap(({ id }) => finishedDeployments(store, id).slice(0, limit)) : [],
     artifacts: new Map(request.artifacts ? projects.map(({ id }) => [id, artifactOf(store, id)]) : [])
   }
@@ -204,6 +209,7 @@ async function* sourcesOf(
   yield json(packageFiles.tags, snapshot.tags)
   yield json(packageFiles.projects, snapshot.projects)
   yield json(packageFiles.logSources, snapshot.logSources)
+  yield json(packageFiles.variables, snapshot.variables)
   if (request.logs) {
     const packed = [...archives.values()].map(({ entry }) => entry.deployId as string)
     yield await deploymentsSource(writing, new Set(packed))

@@ -25,6 +25,7 @@ import { findDeployment, insertDeployment, updateDeployment } from '../store/tab
 import { insertLabel, updateLabel } from '../store/tables/labels.js'
 import { insertProject, updateProject } from '../store/tables/projects.js'
 import { writeSetting } from '../store/tables/settings.js'
+import { putVariable } from '../store/tables/variables.js'
 import type { Asked, TransferNeeds } from './needs.js'
 import { artifactPath, deployedPath, outputPath } from './package.js'
 import { divideSettings, planImport } from './plan.js'
@@ -264,6 +265,7 @@ function apply(tx: Transaction, plan: ImportPlan, { logSources }: TransferNeeds)
   for (const { id, record } of replaced(plan.projects)) updateProject(tx, id, record)
   // Lists are read newest first: of those of one moment, the last one written.
   for (const { record } of created(plan.projects).reverse()) insertProject(tx, record)
+  for (const variable of plan.variables) putVariable(tx, { ...variable, value: variable.value ?? '' })
   for (const { record } of created(plan.logSources)) logSources?.insert(tx, record)
   for (const { record } of replaced(plan.logSources)) logSources?.replace(tx, record)
   const byStart = changed(plan.deployments).reverse().sort((a, b) => Date.parse(a.record.row.startTime) - Date.parse(b.record.row.startTime))
@@ -337,9 +339,10 @@ function bringsOf(plan: ImportPlan, artifacts: PartResult, isSecret: (key: strin
   return {
     settings: changed(plan.settings).map(({ id: key, record }) => ({ key, value: isSecret(key) ? null : record })),
     projects: changed(plan.projects).map(({ record }) => {
-      const { id, name, deployPath, preDeployScript, postDeployScript, postDeployAsync, allowClientScripts, allowedEnv, runAs } = record
-      const scripts = { preDeployScript, postDeployScript, postDeployAsync, allowClientScripts, allowedEnv, runAs }
-      return { id, name, deployPath, ...scripts, hasArtifact: restored.has(id) }
+      const { id, name, deployPath, preDeployScript, postDeployScript, postDeployAsync, allowClientScripts, allowedEnv, runAs, scriptShell, scriptDirectory } = record
+      const scripts = { preDeployScript, postDeployScript, postDeployAsync, allowClientScripts, allowedEnv, runAs, scriptShell, scriptDirectory }
+      const variables = plan.variables.filter(({ projectId }) => projectId === id).map(({ name, value }) => ({ name, value }))
+      return { id, name, deployPath, ...scripts, variables, hasArtifact: restored.has(id) }
     }),
     logSources: changed(plan.logSources).map(({ record: { id, projectId, filePath } }) => ({ id, projectId, filePath }))
   }
@@ -366,9 +369,9 @@ function replaced<T>(planned: ReadonlyArray<Planned<T>>): Array<Planned<T>> {
 }
 
 /** What two plans of the same package must have in common. */
-function outline({ settings, categories, tags, projects, logSources, deployments }: ImportPlan): string {
+function outline({ settings, categories, tags, projects, logSources, variables, deployments }: ImportPlan): string {
   const lists = [settings, categories, tags, projects, logSources, deployments]
-  return JSON.stringify(lists.map(list => list.map(({ id, action }) => [id, action])))
+  return JSON.stringify([variables, ...lists.map(list => list.map(({ id, action }) => [id, action]))])
 }
 
 function countsOf(plan: ImportPlan): string {

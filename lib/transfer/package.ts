@@ -11,6 +11,7 @@
  *
  *   categories.json, tags.json  the ones that the projects carry: a project's categoryId and tagIds are ids of these
  *   log-sources.json            of the projects
+ *   variables.json              of the projects' scripts: {projectId, name, value, secret, updatedAt}; secrets without their value
  *   outputs/<deployId>.log      the whole output with its times, as it is stored                             (logs)
  *   manifests/<deployId>.manifest  what the deployment put in place                                          (logs)
  *
@@ -31,6 +32,7 @@ export const packageFiles = {
   tags: 'tags.json',
   projects: 'projects.json',
   logSources: 'log-sources.json',
+  variables: 'variables.json',
   deployments: 'deployments.json'
 } as const
 
@@ -68,6 +70,15 @@ export interface PackedDeployment extends DeploymentRow {
   /** Its end, without times. */
   output: string
   outputTruncated?: boolean
+}
+
+/** A variable of a project's scripts; the value of a secret is null. */
+export interface PackedVariable {
+  projectId: string
+  name: string
+  value: string | null
+  secret: boolean
+  updatedAt: string
 }
 
 /** What a project's log source is (§2.5); its table is another room's. */

@@ -15,11 +15,12 @@ import { findDeployment } from '../store/tables/deployments.js'
 import { findLabel, findLabelByName } from '../store/tables/labels.js'
 import { findProjectByToken, listProjects } from '../store/tables/projects.js'
 import { readSettings } from '../store/tables/settings.js'
+import { listVariables } from '../store/tables/variables.js'
 import { checkDeployPath } from '../target/guard.js'
 import { createTargetPlaces } from '../target/overlap.js'
 import type { LogSourceTable } from './needs.js'
 import { packageFiles } from './package.js'
-import type { LogSourceRecord } from './package.js'
+import type { LogSourceRecord, PackedVariable } from './package.js'
 import type { GivenDeployment, PackageRecords } from './records.js'
 
 export type Action = 'create' | 'replace' | 'skip'
@@ -46,6 +47,8 @@ export interface ImportPlan {
   tags: Array<Planned<Label>>
   projects: Array<Planned<Project>>
   logSources: Array<Planned<LogSourceRecord>>
+  /** Of projects that are created or replaced: what is to be written. Every other variable stays. */
+  variables: PackedVariable[]
   deployments: Array<Planned<GivenDeployment>>
   /** Sentences on what was changed in a record, or passed over. */
   notes: string[]
@@ -80,6 +83,7 @@ export function planImport(db: Reader, needs: PlanNeeds): ImportPlan {
   checkProjects(db, { needs, planned: projects, existing })
   const projectIds = new Set([...existingIds, ...projects.map(({ id }) => id)])
   checkReferences(packageFiles.deployments, records.deployments.map(({ row }) => row), projectIds)
+  checkReferences(packageFiles.variables, records.variables, projectIds)
   checkReferences(packageFiles.logSources, records.logSources, projectIds)
   notes.push(...notesOnSettings(needs.settings))
   const { logSources } = needs
@@ -95,6 +99,7 @@ export function planImport(db: Reader, needs: PlanNeeds): ImportPlan {
     logSources: logSources === undefined ? [] : records.logSources.map(record => {
       return { id: record.id, action: actionOf(logSources.find(db, record.id) !== undefined), record }
     }),
+    variables: planVariables(db, { projects, variables: records.variables, notes }),
     deployments: planDeployments(db, records.deployments, known),
     notes
   }
@@ -146,6 +151,26 @@ function planLabels(
     return { id: here?.id ?? label.id, action: here === undefined ? 'create' : known, record: label }
   })
   return { planned, ids }
+}
+
+interface VariablesInQuestion {
+  projects: ImportPlan['projects']
+  variables: readonly PackedVariable[]
+  notes: string[]
+}
+
+/** A secret that is here keeps its value; one that is not is to be set, and a note says so. */
+function planVariables(db: Reader, { projects, variables, notes }: VariablesInQuestion): PackedVariable[] {
+  return projects.filter(({ action }) => action !== 'skip').flatMap(({ id, record }) => {
+    const secrets = new Set(listVariables(db, id).filter(({ secret }) => secret).map(({ name }) => name))
+    const written = variables.filter(({ projectId, name }) => projectId === id && !secrets.has(name))
+    const needed = written.filter(({ secret }) => secret).map(({ name }) => name)
+    if (needed.length > 0) {
+      const why = 'a package never contains the value of a secret. Set them with "svc env set", or in the settings of the project'
+      notes.push(`"${record.name}" (${id}) needs the secrets ${needed.join(', ')}: ${why}`)
+    }
+    return written
+  })
 }
 
 interface References {

@@ -1,4 +1,5 @@
 import { isAbsolute } from 'node:path'
+import { oneLine } from '../base/one-line.js'
 import { invalid } from '../base/refusal.js'
 import { allowedEnvFault, maxAllowedEnv } from '../model/client-env.js'
 import { stepNames } from '../model/deployment.js'
@@ -7,11 +8,13 @@ import { labelColors } from '../model/label.js'
 import type { Label } from '../model/label.js'
 import { defaultEnv, maxDiskMbLimit } from '../model/project.js'
 import type { Project } from '../model/project.js'
+import { maxScriptTimeoutSeconds, scriptDirectoryFault, scriptShellFault } from '../model/script-settings.js'
 import { tokenFault } from '../model/token.js'
+import { maxVariables, variableNameFault, variableValueFault } from '../model/variable.js'
 import { idPattern, idWanted, readerOf } from './fields.js'
 import type { FieldReader } from './fields.js'
 import { packageFiles } from './package.js'
-import type { LogSourceRecord } from './package.js'
+import type { LogSourceRecord, PackedVariable } from './package.js'
 import type { Package } from './read-package.js'
 
 /** A deployment, and the end of its output for where the package has no more of it. */
@@ -29,6 +32,7 @@ export interface PackageRecords {
   /** An empty token: it is to be given one. */
   projects: Project[]
   logSources: LogSourceRecord[]
+  variables: PackedVariable[]
   deployments: GivenDeployment[]
 }
 
@@ -64,12 +68,14 @@ export async function readRecords(given: Pick<Package, 'json' | 'list'>, now: st
     tags: await all(packageFiles.tags, labelOf),
     projects: await all(packageFiles.projects, record => readProject(record, now)),
     logSources: await all(packageFiles.logSources, record => readLogSource(record, now)),
+    variables: await all(packageFiles.variables, record => readVariable(record, now), maxRecords * 10),
     deployments: await all(packageFiles.deployments, readDeployment, maxDeployments)
   }
   checkUnique(packageFiles.categories, records.categories)
   checkUnique(packageFiles.tags, records.tags)
   checkUnique(packageFiles.projects, records.projects)
   checkUnique(packageFiles.logSources, records.logSources)
+  checkVariables(records.variables)
   checkUnique(packageFiles.deployments, records.deployments.map(({ row }) => row))
   return records
 }
@@ -80,6 +86,17 @@ function checkUnique(file: string, records: ReadonlyArray<{ id: string }>): void
     const field = `${file}[${index}].id`
     if (seen.has(record.id)) throw invalid(field, `${field} cannot be imported: "${record.id}" is there twice`)
     seen.add(record.id)
+  }
+}
+
+function checkVariables(variables: readonly PackedVariable[]): void {
+  const names = new Map<string, Set<string>>()
+  for (const [index, { projectId, name }] of variables.entries()) {
+    const ofProject = names.get(projectId) ?? new Set()
+    const field = `${packageFiles.variables}[${index}].name`
+    if (ofProject.has(name)) throw invalid(field, `${field} cannot be imported: "${name}" is there twice`)
+    if (ofProject.size === maxVariables) throw invalid(field, `${field} cannot be imported: a project has at most ${maxVariables} variables`)
+    names.set(projectId, ofProject.add(name))
   }
 }
 
@@ -119,6 +136,9 @@ function readProject(record: FieldReader, now: string): Project {
     allowedEnv: allowedEnvOf(record),
     runAs: record.nullableText('runAs', { oneLine: 'refuse' }),
     umask: record.nullableText('umask', { oneLine: 'refuse' }),
+    scriptTimeoutSeconds: record.nullableInteger('scriptTimeoutSeconds', { min: 1, max: maxScriptTimeoutSeconds }),
+    scriptShell: record.nullableText('scriptShell', { faultOf: scriptShellFault }),
+    scriptDirectory: record.nullableText('scriptDirectory', { faultOf: scriptDirectoryFault }),
     maxDiskMb: record.nullableInteger('maxDiskMb', { min: 1, max: maxDiskMbLimit }),
     env: record.text('env', label) || defaultEnv,
     categoryId: record.nullableText('categoryId', { oneLine: 'refuse' }),
@@ -156,6 +176,22 @@ function readLogSource(record: FieldReader, now: string): LogSourceRecord {
     createdAt,
     updatedAt: record.time('updatedAt', createdAt)
   }
+}
+
+function readVariable(record: FieldReader, now: string): PackedVariable {
+  const secret = record.flag('secret', false)
+  const value = { faultOf: (given: string) => withSubject('the value', variableValueFault(given, false)) }
+  return {
+    projectId: record.text('projectId', id),
+    name: record.text('name', { faultOf: given => withSubject(`"${oneLine(given.slice(0, 80))}"`, variableNameFault(given)) }),
+    value: secret ? null : record.text('value', value),
+    secret,
+    updatedAt: record.time('updatedAt', now)
+  }
+}
+
+function withSubject(subject: string, fault: string | null): string | null {
+  return fault === null ? null : `${subject} ${fault}`
 }
 
 function readDeployment(record: FieldReader): GivenDeployment {

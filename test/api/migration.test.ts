@@ -81,6 +81,7 @@ async function pagesOf({ client, server }: Stage): Promise<Record<string, Record
   for (const route of ['/api/stats/heatmap', '/api/stats/success-rate', '/api/stats/durations']) await take(route, [], '?days=7')
   for (const { id } of projects) {
     await take('/api/projects/:id', [id])
+    await take('/api/projects/:id/variables', [id])
     await take('/api/projects/:id/recent-scripts', [id])
     await take('/api/projects/:id/pm2', [id])
     await take('/api/stats/durations', [], `?projectId=${id}`)
@@ -139,7 +140,11 @@ async function furnish(stage: Stage) {
     description: 'Äpfel & Birnen', categoryId: category.id, tagIds: tags, pm2AppName: 'shop', postDeployScript: 'echo done; echo späth'
   })
   const blog = await stage.createProject('blog', { tagIds: [tags[0]] })
-  const idle = await stage.createProject('idle', { maxDiskMb: 300 })
+  const idle = await stage.createProject('idle', {
+    maxDiskMb: 300, scriptShell: 'bash', scriptDirectory: 'apps/web', scriptTimeoutSeconds: 90, umask: '027'
+  })
+  // What becomes of secrets is in variables-moved.test.ts.
+  await client.put(`/api/projects/${shop.id}/variables`, { variables: [{ name: 'PORT', value: '80' }, { name: 'TEXT', value: 'a\nb' }] })
   const log = join(stage.sites, '../app.log')
   writeFileSync(log, 'first line\nsecond line\n')
   await client.post(`/api/projects/${shop.id}/log-sources`, { items: [{ filePath: log, label: 'Access', kind: 'ansi' }] })

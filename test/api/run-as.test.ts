@@ -55,7 +55,6 @@ t.test('projects with users of their own', options, async t => {
       [{ runAs: 'no-such-user-here' }, 'runAs', /does not know/],
       [{ runAs: '-x' }, 'runAs', /not the name of a user/],
       [{ runAs: 7 }, 'runAs', /string/],
-      [{ runAs: null, umask: '022' }, 'umask', /needs "runAs"/],
       [{ umask: '9' }, 'umask', /three octal digits/]
     ]
     for (const [fields, field, why] of cases) {
@@ -65,6 +64,16 @@ t.test('projects with users of their own', options, async t => {
     t.match((await stage.client.get(`/api/projects/${one.project.id}`)).body, { runAs: 'nobody', umask: '027' })
     const plain = await stage.createProject('plain')
     t.match((await stage.client.put(`/api/projects/${plain.id}`, { runAs: '', umask: '' })).body, { project: { runAs: null, umask: null } })
+  })
+
+  t.test('secrets reach the scripts of the user, and no list of processes', async t => {
+    const variables = [{ name: 'PASSWORD', value: 'correct-horse-battery', secret: true }]
+    t.equal((await stage.client.put(`/api/projects/${one.project.id}/variables`, { variables })).status, 200)
+    const postDeploy = '[ ${#PASSWORD} = 21 ] && echo "it is $PASSWORD"; cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " " | grep -c "[c]orrect-horse"'
+    const { lines } = await push(stage, one, { 'index.html': 'x' }, { postDeploy })
+    t.ok(lines.includes('it is ***'), lines.join('\n'))
+    t.ok(lines.includes('0'), 'no command line has it')
+    await stage.client.put(`/api/projects/${one.project.id}/variables`, { variables: [] })
   })
 
   t.test('scripts and files have the rights of the user, and the umask of the project', async t => {

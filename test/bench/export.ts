@@ -36,7 +36,7 @@ async function furnish(): Promise<void> {
       const project: Project = {
         id: `proj_${i}`, name: `Project ${i}`, description: '', deployPath: join(stage, 'sites', String(i)), token: `token-${i}`,
         preDeployScript: '', postDeployScript: '', postDeployAsync: false, allowClientScripts: null,
-        allowedEnv: [], runAs: null, umask: null, maxDiskMb: null, env: 'production',
+        allowedEnv: [], runAs: null, umask: null, scriptTimeoutSeconds: null, scriptShell: null, scriptDirectory: null, maxDiskMb: null, env: 'production',
         categoryId: null, pm2AppName: null, pinned: false, tagIds: [], status: 'success', lastDeployAt: at, createdAt: at, updatedAt: at
       }
       const row: DeploymentRow = {

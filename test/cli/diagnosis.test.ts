@@ -1,5 +1,5 @@
 import t from 'tap'
-import { checkRuntime, detailFindings, nameFindings, terminalFinding } from '../../lib/cli/diagnosis.js'
+import { checkRuntime, detailFindings, nameFindings, secretFindings, terminalFinding } from '../../lib/cli/diagnosis.js'
 import type { HealthDetail } from '../../lib/model/health.js'
 
 const well: HealthDetail = {
@@ -47,4 +47,13 @@ t.test('what a server says of itself', async t => {
     t.equal(finding?.result, result, what)
     t.equal(finding?.advice === null, result === 'pass', `${what}: says what to do`)
   }
+})
+
+t.test('secrets that cannot be read are named, with the reason and the cure', async t => {
+  const fault = { ok: false, why: 'the file is missing', unreadable: Array.from({ length: 12 }, (_, index) => `proj_a: N${index}`) }
+  t.match(secretFindings({ ...well, secrets: fault }), [{
+    result: 'failure', detail: /^cannot be read: the file is missing \(proj_a: N0, .*, and 2 more\)$/, advice: /Restore variables\.key/
+  }])
+  t.match(secretFindings({ ...well, secrets: { ok: true, why: null, unreadable: [] } }), [{ result: 'pass' }])
+  t.same(secretFindings(well), [], 'an older server')
 })

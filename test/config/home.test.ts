@@ -17,6 +17,7 @@ t.test('where the data directory is', t => {
   t.equal(locateHome({ SVC_HOME: 'x/y' }, '/a').directory, '/a/x/y')
   t.strictSame(locateHome({ SVC_HOME: '/srv/svc/' }), {
     directory: '/srv/svc',
+    variablesKey: '/srv/svc/variables.key',
     configFile: '/srv/svc/config.json',
     database: '/srv/svc/svc.db',
     deployments: '/srv/svc/deployments',

@@ -36,6 +36,7 @@ const cases: Case[] = [
   { what: 'others may write to it', change: mode('', 0o777), refused: /other users may write to ".*\/home" \(mode 0777\)\. Run "chmod go-w .*\/home"/ },
   { what: 'its group may', change: mode('', 0o770), refused: /mode 0770/ },
   { what: 'others may write to config.json', change: mode('config.json', 0o666), refused: /".*\/config\.json" \(mode 0666\)\. Run "chmod go-w .*\/config\.json"/ },
+  { what: 'others may write to the key', change: home => { writeFileSync(join(home, 'variables.key'), 'x'); chmodSync(join(home, 'variables.key'), 0o666) }, refused: /variables\.key" \(mode 0666\)/ },
   { what: 'the group may', change: mode('config.json', 0o660), refused: /config\.json" \(mode 0660\)/ },
   { what: 'others may write to the database', change: mode('svc.db', 0o606), refused: /svc\.db" \(mode 0606\)/ },
   { what: 'others may write to deployments', change: mode('deployments', 0o777), refused: /deployments" \(mode 0777\)/ },

@@ -2,6 +2,7 @@ import t, { type Test } from 'tap'
 import { join } from 'node:path'
 import { systemClock } from '../../lib/base/clock.js'
 import { StopRequest } from '../../lib/deploy/failure.js'
+import { createMasker } from '../../lib/deploy/masking.js'
 import { openOutput } from '../../lib/deploy/output.js'
 import { runScript, startScript, type ScriptStage } from '../../lib/deploy/script-run.js'
 import type { ChosenScript } from '../../lib/deploy/scripts.js'
@@ -29,6 +30,12 @@ async function scriptStage(t: Test, patch: Partial<ScriptStage> = {}) {
   const stage: ScriptStage = {
     processes,
     target,
+    directory: null,
+    shell: null,
+    isFirst: false,
+    umask: null,
+    masker: createMasker([]),
+    timeoutFrom: 'setting script_timeout',
     rights: null,
     env,
     timeoutMs: 5000,

@@ -5,7 +5,7 @@ const deny = createDeny(['/home/a/.svc', '/data/svc'])
 
 t.test('secrets are denied, whatever their directory', async t => {
   for (const path of [
-    '/home/a/.svc/config.json', '/data/svc/config.json', '/home/a/.svc/svc.db', '/home/a/.svc/svc.db.redo', '/home/a/.svc/svc.db.tmp',
+    '/home/a/.svc/config.json', '/data/svc/config.json', '/home/a/.svc/variables.key', '/home/a/.svc/variables.key.0123456789ab.tmp', '/home/a/.svc/svc.db', '/home/a/.svc/svc.db.redo', '/home/a/.svc/svc.db.tmp',
     '/home/a/.svc/svc.db.schema-5', '/home/a/.svc/before-restore-x/config.json', '/data/svc.before-2026-01-01T00-00-00/svc.db',
     '/etc/shadow', '/etc/shadow-', '/etc/gshadow', '/etc/sudoers', '/etc/sudoers.d/admin', '/private/etc/master.passwd',
     '/home/a/.ssh/authorized_keys', '/home/a/.ssh/deep/known_hosts', '/srv/tls/site.pem', '/srv/tls/site.key', '/srv/id_rsa',

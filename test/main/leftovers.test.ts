@@ -9,7 +9,7 @@ t.test('a start removes what killed processes left in the data directory, and sa
   const first = await startServeProcess(t, cwd)
   await first.api('POST', '/api/projects', { name: 'Shop', deployPath: join(cwd, 'www') })
   await first.stop('SIGKILL')
-  const gone = ['config.json.0123456789ab.tmp', 'svc.db.tmp', 'svc.db.redo.tmp', 'svc.db.schema-3.tmp', 'health.probe']
+  const gone = ['config.json.0123456789ab.tmp', 'variables.key.0123456789ab.tmp', 'svc.db.tmp', 'svc.db.redo.tmp', 'svc.db.schema-3.tmp', 'health.probe']
   const kept = ['svc.db.schema-3', 'notes.tmp', 'config.json.bak']
   for (const name of [...gone, ...kept]) {
     writeFileSync(join(home, name), '{"adminToken":"in clear"}')

@@ -11,6 +11,7 @@ import type { DeployNeeds, Notice } from '../../lib/deploy/needs.js'
 import type { Actor, AuditEvent } from '../../lib/model/audit.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
+import type { OpenedVariable } from '../../lib/model/variable.js'
 import { openStore, type Store } from '../../lib/store/database.js'
 import { findDeployment } from '../../lib/store/tables/deployments.js'
 import { insertProject, updateProject } from '../../lib/store/tables/projects.js'
@@ -26,6 +27,8 @@ export interface DeployStage extends DeployNeeds {
   faults: unknown[]
   /** What the quota was told. */
   kept: Array<[projectId: string, bytes: number]>
+  /** What the project sets for its scripts; a test changes the list. */
+  ownVariables: OpenedVariable[]
   values: {
     keep_archives: number
     script_timeout: number
@@ -63,6 +66,7 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
   const audits: AuditEvent[] = []
   const faults: unknown[] = []
   const kept: DeployStage['kept'] = []
+  const variables: OpenedVariable[] = []
   const values = { keep_archives: 10, script_timeout: 30, max_extracted_size: 64, max_output_size: 1024, allow_client_scripts: true, durable_targets: true }
   const needs: DeployNeeds = {
     store,
@@ -72,6 +76,7 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
     settings: { number: key => values[key], flag: key => values[key] },
     environment: { PATH: process.env['PATH'], ADMIN_TOKEN: 'hunter2-of-the-server', SVC_HOME: home.directory, INHERITED: 'yes' },
     quota: { changed: (projectId, bytes) => void kept.push([projectId, bytes]), recountLater: () => {} },
+    variables: { open: async () => variables },
     audit: event => void audits.push(event),
     notify: notice => void notices.push(notice),
     endRetriesMs: [1, 1],
@@ -88,6 +93,7 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
     audits,
     faults,
     kept,
+    ownVariables: variables,
     values,
     async addProject(patch = {}) {
       const project = aProject({ id: randomIds.id('proj_'), name: 'Shop', token: randomIds.token(), ...patch })

@@ -9,6 +9,7 @@ export const actionRows: ReadonlyArray<{ action: string; words: string }> = [
   { action: 'project.create', words: 'Project created' },
   { action: 'project.update', words: 'Project changed' },
   { action: 'project.delete', words: 'Project deleted' },
+  { action: 'project.variables', words: 'Variables changed' },
   { action: 'project.regenerate_token', words: 'Deploy token regenerated' },
   { action: 'deployment.upload', words: 'Archive pushed' },
   { action: 'deployment.rollback', words: 'Roll-back started' },

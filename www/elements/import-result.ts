@@ -56,6 +56,9 @@ function bringsOf({ settings, projects, logSources }: ImportBrings): Template | 
           ${project.runAs === null ? null : html`<dd>${t('Runs as user')}: <code>${project.runAs}</code></dd>`}
           ${project.allowClientScripts === true ? html`<dd>${t('Runs scripts that a push carries')}</dd>` : null}
           ${project.allowedEnv.length === 0 ? null : html`<dd>${t('Variables of a push')}: <code>${project.allowedEnv.join(' ')}</code></dd>`}
+          ${project.scriptShell === null ? null : html`<dd>${t('Shell of the scripts')}: <code>${project.scriptShell}</code></dd>`}
+          ${project.scriptDirectory === null ? null : html`<dd>${t('Working directory of the scripts')}: <code>${project.scriptDirectory}</code></dd>`}
+          ${project.variables.map(({ name, value }) => html`<dd><code>${name} = ${value === null ? t('a secret, to be set') : visible(value)}</code></dd>`)}
           ${scriptOf(t('Pre-deploy script'), project.preDeployScript)}
           ${scriptOf(t('Post-deploy script'), project.postDeployScript)}
         </dl>`)}

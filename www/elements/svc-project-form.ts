@@ -182,6 +182,20 @@ export class SvcProjectForm extends SvcElement {
           placeholder: 'NODE_ENV APP_*', error: refusedField === 'allowedEnv' ? errorWords(this.#refusal) : undefined,
           hint: t('Where a push that carries scripts is refused, only these of its variables reach the scripts set here. Names, or how they begin with a *.')
         })}
+        <div class="pair">
+          ${own('scriptShell', {
+            label: t('Shell of the scripts'), isMono: true, placeholder: 'sh', proposals: ['sh', 'bash'],
+            hint: t('sh, bash, or the path of a program that takes a script with -c. Empty: sh.')
+          })}
+          ${own('scriptTimeoutSeconds', {
+            label: t('Time limit of a script, in seconds'), type: 'number', placeholder: '1800',
+            hint: t('Then it is stopped, and the deployment fails. Empty: as the settings say.')
+          })}
+        </div>
+        ${own('scriptDirectory', {
+          label: t('Working directory of the scripts'), isMono: true, placeholder: 'apps/web',
+          hint: t('Below the directory of the project. Before the first deployment has brought it, the pre-deploy script runs above it. Empty: the directory of the project.')
+        })}
         <header class="scripts"><h2>${t('Rights and limits')}</h2></header>
         <div class="pair">
           ${own('runAs', {
@@ -190,7 +204,7 @@ export class SvcProjectForm extends SvcElement {
           })}
           ${own('umask', {
             label: t('Umask'), isMono: true, placeholder: '027',
-            hint: t('Three octal digits, for what is made as that user. Empty: the umask of svc.')
+            hint: t('Three octal digits, for the files of the directory and what scripts make. Empty: the umask of svc.')
           })}
         </div>
         ${own('maxDiskMb', {
@@ -274,7 +288,8 @@ export class SvcProjectForm extends SvcElement {
 }
 
 const formFields = new Set([
-  'name', 'env', 'description', 'deployPath', 'pm2AppName', 'preDeployScript', 'postDeployScript', 'allowedEnv', 'runAs', 'umask', 'maxDiskMb'
+  'name', 'env', 'description', 'deployPath', 'pm2AppName', 'preDeployScript', 'postDeployScript', 'allowedEnv', 'runAs', 'umask', 'maxDiskMb',
+  'scriptTimeoutSeconds', 'scriptShell', 'scriptDirectory'
 ])
 
 function fieldsOf(values: Record<string, string>, tagIds: readonly string[]): ProjectFields {
@@ -296,6 +311,9 @@ function fieldsOf(values: Record<string, string>, tagIds: readonly string[]): Pr
     allowedEnv: value('allowedEnv').split(/[\s,]+/).filter(Boolean),
     runAs: value('runAs').trim(),
     umask: value('umask').trim(),
+    scriptTimeoutSeconds: value('scriptTimeoutSeconds').trim() === '' ? null : Number(value('scriptTimeoutSeconds')),
+    scriptShell: value('scriptShell').trim(),
+    scriptDirectory: value('scriptDirectory').trim(),
     maxDiskMb: value('maxDiskMb').trim() === '' ? null : Number(value('maxDiskMb'))
   }
 }

@@ -13,9 +13,10 @@ import { SvcProjectForm } from './svc-project-form.js'
 import type { UnsavedEvent } from './svc-project-form.js'
 import { SvcProjectToken } from './svc-project-token.js'
 import { SvcTagChoice } from './svc-tag-choice.js'
+import { SvcVariables } from './svc-variables.js'
 
 /**
- * The settings of a project: its form, its token, its end. While the form has something unsaved, leaving asks. Properties
+ * The settings of a project: its form, its variables, its token, its end. While the form has something unsaved, leaving asks. Properties
  * `project`, `context`, `calls`, `places`, `labels`. Events `projectchange`, `projectdeleted`, `notice`.
  */
 export class SvcProjectSettings extends SvcElement {
@@ -62,6 +63,7 @@ export class SvcProjectSettings extends SvcElement {
     return html`
       <svc-project-form .project="${project}" .calls="${this.calls}" .places="${this.places}" .labels="${this.#labels}"
         @unsaved="${(event: Event) => this.#guard((event as UnsavedEvent).isUnsaved)}"></svc-project-form>
+      <svc-variables .project="${project}" .calls="${this.calls}"></svc-variables>
       <svc-project-token .project="${project}" .calls="${this.context.calls}"></svc-project-token>
       <svc-project-delete .project="${project}" .calls="${this.context.calls}"
         @projectdeleted="${() => this.#guard(false)}"></svc-project-delete>
@@ -99,6 +101,7 @@ export class SvcProjectSettings extends SvcElement {
 export const elements = {
   'svc-project-settings': SvcProjectSettings,
   'svc-project-form': SvcProjectForm,
+  'svc-variables': SvcVariables,
   'svc-project-token': SvcProjectToken,
   'svc-project-delete': SvcProjectDelete,
   'svc-places': SvcPlaces,

@@ -3,6 +3,7 @@ import type { FileContent, FileEntry } from '../../lib/model/file-entry.js'
 import type { Label } from '../../lib/model/label.js'
 import type { Pm2App, Pm2Binding } from '../../lib/model/pm2.js'
 import type { Project, RecentScripts } from '../../lib/model/project.js'
+import type { GivenVariable, Variable } from '../../lib/model/variable.js'
 import type { Client } from './client.js'
 
 /** Categories and tags, as a project's labels. */
@@ -17,8 +18,19 @@ export type ProjectFields = Partial<
     Project,
     | 'name' | 'description' | 'env' | 'deployPath' | 'categoryId' | 'tagIds' | 'pm2AppName' | 'preDeployScript'
     | 'postDeployScript' | 'postDeployAsync' | 'allowClientScripts' | 'allowedEnv' | 'runAs' | 'umask' | 'maxDiskMb'
+    | 'scriptTimeoutSeconds' | 'scriptShell' | 'scriptDirectory'
   >
 >
+
+/** A change of some variables of a project; the others stay. */
+export interface VariablesChange {
+  variables?: readonly GivenVariable[]
+  unset?: readonly string[]
+  /** The text of a .env file. */
+  dotenv?: string
+  /** Whether all that `dotenv` sets is secret. */
+  secret?: boolean
+}
 
 /** The API of the projects' screens. Each rejects as Client.ask does. */
 export interface ProjectCalls {
@@ -31,6 +43,10 @@ export interface ProjectCalls {
   /** Any number of projects. */
   bulk(ids: readonly string[], action: BulkAction): Promise<BulkOutcome>
   recentScripts(id: string): Promise<RecentScripts>
+  /** Of its scripts, by name. */
+  variables(id: string, signal?: AbortSignal): Promise<Variable[]>
+  /** Resolves with all of them as they are now. */
+  changeVariables(id: string, change: VariablesChange): Promise<Variable[]>
   pm2(id: string, signal?: AbortSignal): Promise<Pm2Binding>
   pm2Apps(signal?: AbortSignal): Promise<readonly Pm2App[]>
   /** `path` is relative to the target; empty: the target itself. */
@@ -78,6 +94,12 @@ export function createProjectCalls({ ask, send, address }: Client): ProjectCalls
         outcome.failed.push(...failed)
       }
       return outcome
+    },
+    async variables(id, signal) {
+      return (await ask<{ variables: Variable[] }>('GET', `${of(id)}/variables`, { signal })).variables
+    },
+    async changeVariables(id, body) {
+      return (await ask<{ variables: Variable[] }>('PATCH', `${of(id)}/variables`, { body })).variables
     },
     recentScripts: id => ask('GET', `${of(id)}/recent-scripts`),
     pm2: (id, signal) => ask('GET', `${of(id)}/pm2`, { signal }),

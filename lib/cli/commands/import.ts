@@ -126,6 +126,9 @@ function reportBrought({ output: { print } }: Context, { settings, projects, log
     if (project.runAs !== null) print(`  runs as the user ${oneLine(project.runAs)}`)
     if (project.allowClientScripts !== null) print(`  client scripts are ${project.allowClientScripts ? 'on' : 'off'}`)
     if (project.allowedEnv.length > 0) print(`  clients may set ${project.allowedEnv.join(', ')}`)
+    if (project.scriptShell !== null) print(`  its scripts are run by ${oneLine(project.scriptShell)}`)
+    if (project.scriptDirectory !== null) print(`  its scripts run in ${oneLine(project.scriptDirectory)}`)
+    for (const { name, value } of project.variables) print(`  variable ${name} ${value === null ? 'needs its value: a secret' : `= ${oneLine(value)}`}`)
     printScript(print, 'pre-deploy script', project.preDeployScript)
     printScript(print, `post-deploy script${project.postDeployAsync ? ', in the background' : ''}`, project.postDeployScript)
   }

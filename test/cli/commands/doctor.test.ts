@@ -44,6 +44,12 @@ t.test('what fails: no server, a broken configuration, one that others can read'
   t.equal(broken.code, 1)
   t.match(broken.stdout, /✘ Global configuration: .*config\.json/)
 
+  const key = join(cwd, '.svc/variables.key')
+  writeFileSync(key, 'ab')
+  chmodSync(key, 0o644)
+  t.match((await svc(['doctor'], { cwd })).stdout, /✘ Key of the secrets: other users can read .*variables\.key\n    → chmod 600/)
+  chmodSync(key, 0o600)
+
   writeFileSync(file, '{"serverUrl": "http://127.0.0.1:1"}')
   chmodSync(file, 0o644)
   const open = await svc(['doctor'], { cwd })

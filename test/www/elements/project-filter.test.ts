@@ -10,7 +10,7 @@ function project(name: string, given: Partial<Project> = {}): Project {
   return {
     id: name, name, description: '', deployPath: `/srv/${name}`, token: '', preDeployScript: '', postDeployScript: '',
     postDeployAsync: false, allowClientScripts: null,
-    allowedEnv: [], runAs: null, umask: null, maxDiskMb: null, env: 'production', categoryId: null, pm2AppName: null,
+    allowedEnv: [], runAs: null, umask: null, scriptTimeoutSeconds: null, scriptShell: null, scriptDirectory: null, maxDiskMb: null, env: 'production', categoryId: null, pm2AppName: null,
     pinned: false, tagIds: [], status: 'idle', lastDeployAt: null, createdAt: '2026-01-01', updatedAt: '', ...given
   }
 }

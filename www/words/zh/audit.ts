@@ -23,6 +23,7 @@ export const words: Words = {
   'Project created': '项目已创建',
   'Project changed': '项目已更改',
   'Project deleted': '项目已删除',
+  'Variables changed': '变量已更改',
   'Deploy token regenerated': '部署令牌已重新生成',
   'Archive pushed': '压缩包已推送',
   'Roll-back started': '回滚已开始',

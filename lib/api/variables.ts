@@ -1,0 +1,81 @@
+import { invalid } from '../base/refusal.js'
+import { parseDotenv } from '../config/dotenv.js'
+import { json } from '../http/route.js'
+import type { Actor } from '../model/audit.js'
+import { maxVariables, maxVariablesBytes, variableNameFault, variableValueFault } from '../model/variable.js'
+import type { GivenVariable, Variable } from '../model/variable.js'
+import { flag, list, multiline, nullable, optional, readFields } from './fields.js'
+import type { Read } from './fields.js'
+import type { Handler } from './route.js'
+import { param } from './route.js'
+
+export interface VariablesNeeds {
+  variables: {
+    list(projectId: string): Variable[]
+    replace(projectId: string, given: readonly GivenVariable[], actor: Actor): Promise<Variable[]>
+    change(projectId: string, change: { set: readonly GivenVariable[]; unset: readonly string[] }, actor: Actor): Promise<Variable[]>
+  }
+}
+
+/** Any number is read, so that the limit is said by the name of what is too much. */
+const maxListed = 10 * maxVariables
+
+const variableName: Read<string> = (value, field) => {
+  if (typeof value !== 'string') throw invalid(field, `"${field}" is missing: the name of a variable is needed`)
+  const fault = variableNameFault(value)
+  if (fault !== null) throw invalid(field, `${JSON.stringify(value.slice(0, 80))} cannot be the name of a variable: it ${fault}`)
+  return value
+}
+
+const given: Read<GivenVariable> = (value, field) => {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(field, `"${field}" is not an object {name, value, secret}`)
+  const { name, value: text = null, secret } = value as Record<string, unknown>
+  const read = { name: variableName(name, `${field}.name`), secret: nullable(flag)(secret, `${field}.secret`) }
+  if (text !== null && typeof text !== 'string') throw invalid(`${field}.value`, `"${field}.value" is not a string`)
+  checkValue({ ...read, value: text }, `${field}.value`)
+  return { ...read, value: text }
+}
+
+function checkValue({ name, value, secret }: GivenVariable, field: string): void {
+  const fault = value === null ? null : variableValueFault(value, secret === true)
+  if (fault !== null) throw invalid(field, `The value of "${name}" ${fault}`)
+}
+
+/** The assignments of a .env file. Refuses a text without any, and names and values that are not possible. */
+function dotenvVariables(text: string | undefined, secret: true | null): GivenVariable[] {
+  if (text === undefined) return []
+  const assigned = Object.entries(parseDotenv(text)).map(([name, value]) => ({ name, value, secret }))
+  if (assigned.length === 0) throw invalid('dotenv', '"dotenv" contains no assignment: lines like NAME=value are needed')
+  for (const variable of assigned) {
+    const fault = variableNameFault(variable.name)
+    if (fault !== null) throw invalid('dotenv', `"dotenv" cannot set ${JSON.stringify(variable.name.slice(0, 80))}: it ${fault}`)
+    checkValue(variable, 'dotenv')
+  }
+  return assigned
+}
+
+/** The variables of a project's scripts. Every answer is `{success, variables: [{name, value, secret, updatedAt}]}`, a secret's value null. */
+export function variableHandlers({ variables }: VariablesNeeds) {
+  const answer = (now: Variable[]) => json({ success: true, variables: now })
+  return {
+    list: request => answer(variables.list(param(request, 'id'))),
+
+    /** `{variables: [{name, value, secret}]}`: these and no others. Without `value` or `secret`, one that is stored keeps it. */
+    replace: async request => {
+      const fields = readFields(await request.json(), { variables: list(given, { max: maxListed }) })
+      return answer(await variables.replace(param(request, 'id'), fields.variables, request.actor))
+    },
+
+    /** `{variables, unset: [name], dotenv, secret}`: the others stay. `dotenv` is the text of a .env file; with `secret`, all of it is secret. */
+    change: async request => {
+      const { variables: set = [], unset = [], dotenv, secret } = readFields(await request.json(), {
+        variables: optional(list(given, { max: maxListed })),
+        unset: optional(list(variableName, { max: maxListed })),
+        dotenv: optional(multiline({ max: 4 * maxVariablesBytes })),
+        secret: optional(flag)
+      })
+      const change = { set: [...set, ...dotenvVariables(dotenv, secret || null)], unset }
+      return answer(await variables.change(param(request, 'id'), change, request.actor))
+    }
+  } satisfies Record<string, Handler>
+}

@@ -1,0 +1,223 @@
+import type { Clock } from '../base/clock.js'
+import { countOf } from '../base/count.js'
+import { Refusal, invalid, notFound } from '../base/refusal.js'
+import type { Actor, AuditEvent } from '../model/audit.js'
+import { maxVariables, maxVariablesBytes, variableValueFault } from '../model/variable.js'
+import type { GivenVariable, OpenedVariable, StoredVariable, Variable } from '../model/variable.js'
+import type { Reader, Store, Transaction } from '../store/database.js'
+import { findProject } from '../store/tables/projects.js'
+import { deleteVariable, listSecrets, listVariables, putVariable } from '../store/tables/variables.js'
+import { keyIdOf, keyIdOfSealed, seal, sealedBytes, unseal } from './seal.js'
+import { unusableKey, type FoundKey, type VariablesKey } from './variables-key.js'
+
+/** A change of some variables; the others stay. */
+export interface VariablesChange {
+  set: readonly GivenVariable[]
+  unset: readonly string[]
+}
+
+/** What keeps secrets from being opened. */
+export interface SecretsFault {
+  /** A sentence without the cure. */
+  why: string
+  /** `project: NAME` of each secret that cannot be opened. */
+  secrets: string[]
+}
+
+export interface Variables {
+  /** By name. Refuses: 404. */
+  list(projectId: string): Variable[]
+  /** Makes the variables these and no others. A secret without a value keeps the stored one. Refuses: 400, 404, 503 `variables_key`. */
+  replace(projectId: string, given: readonly GivenVariable[], actor: Actor): Promise<Variable[]>
+  /** As `replace`, but for the others. A name to unset that is not there is passed over. */
+  change(projectId: string, change: VariablesChange, actor: Actor): Promise<Variable[]>
+  /** What scripts get. Refuses (503 `variables_key`) secrets that cannot be opened, by their names. */
+  open(projectId: string): Promise<OpenedVariable[]>
+  /** Whether all secrets can be opened; null: they can. */
+  check(): Promise<SecretsFault | null>
+}
+
+interface Needs {
+  store: Store
+  clock: Clock
+  audit: { within(tx: Transaction, event: AuditEvent): void }
+  key: VariablesKey
+}
+
+export function createVariables({ store, clock, audit, key }: Needs): Variables {
+  /** The key for what is to be sealed; null: nothing is. One is only made if no other secret was sealed with a lost one. */
+  async function keyFor(projectId: string, given: readonly GivenVariable[], isReplaced: (name: string) => boolean): Promise<Buffer | null> {
+    const stored = byName(listVariables(store, projectId))
+    const isSealed = (one: GivenVariable): boolean => {
+      const before = stored.get(one.name)
+      return isSecret(one, before) && (one.value !== null || before?.secret === false)
+    }
+    if (!given.some(isSealed)) return null
+    const found = await key.find()
+    if (found.key !== null) return found.key
+    const others = setSecrets().filter(secret => secret.projectId !== projectId || !isReplaced(secret.name))
+    if (!found.isMissing || others.length > 0) throw unusableKey(key.path, found.why)
+    return key.create()
+  }
+
+  function setSecrets(): StoredVariable[] {
+    return listSecrets(store).filter(({ value }) => value !== '')
+  }
+
+  function write(tx: Transaction, projectId: string, { set, unset, sealing, actor }: Writing): Variable[] {
+    existing(tx, projectId)
+    const stored = byName(listVariables(tx, projectId))
+    const written = set.flatMap((given, index) => {
+      const before = stored.get(given.name)
+      const secret = isSecret(given, before)
+      const value = storedValue({ projectId, given: { ...given, secret }, before, sealing, field: `variables[${index}].value` })
+      if (before?.value === value && before.secret === secret) return []
+      return [{ projectId, name: given.name, value, secret, updatedAt: new Date(clock.now()).toISOString() }]
+    })
+    const removed = unset.filter(name => stored.has(name))
+    for (const variable of written) putVariable(tx, variable)
+    for (const name of removed) deleteVariable(tx, projectId, name)
+    const now = listVariables(tx, projectId)
+    checkSize(now)
+    const detail = detailOf(written.map(({ name }) => name), removed)
+    if (detail !== '') audit.within(tx, { action: 'project.variables', actor, projectId, target: projectId, detail })
+    return now.map(shown)
+  }
+
+  return {
+    list(projectId) {
+      existing(store, projectId)
+      return listVariables(store, projectId).map(shown)
+    },
+
+    async replace(projectId, given, actor) {
+      existing(store, projectId)
+      checkNames(given)
+      const sealing = await keyFor(projectId, given, name => given.every(each => each.name !== name || each.value !== null))
+      return store.write(tx => {
+        const names = new Set(given.map(({ name }) => name))
+        const unset = listVariables(tx, projectId).map(({ name }) => name).filter(name => !names.has(name))
+        return write(tx, projectId, { set: given, unset, sealing, actor })
+      })
+    },
+
+    async change(projectId, { set, unset }, actor) {
+      existing(store, projectId)
+      checkNames(set)
+      const both = set.find(({ name }) => unset.includes(name))
+      if (both !== undefined) throw invalid('unset', `"${both.name}" cannot be set and unset at once`)
+      const sealing = await keyFor(projectId, set, name => unset.includes(name) || set.some(each => each.name === name && each.value !== null))
+      return store.write(tx => write(tx, projectId, { set, unset: [...new Set(unset)], sealing, actor }))
+    },
+
+    async open(projectId) {
+      const stored = listVariables(store, projectId)
+      const found = stored.some(({ secret, value }) => secret && value !== '') ? await key.find() : noKeyNeeded
+      const opened = stored.map(variable => ({ ...variable, value: openedValue(variable, found.key) }))
+      const at = opened.findIndex(({ value }) => value === null)
+      if (at !== -1) {
+        throw cannotOpen(opened.filter(({ value }) => value === null), { path: key.path, why: whyNot(stored[at] as StoredVariable, found) })
+      }
+      return opened.map(({ name, value, secret }) => ({ name, value: value as string, secret }))
+    },
+
+    async check() {
+      const secrets = setSecrets()
+      if (secrets.length === 0) return null
+      const found = await key.find()
+      const closed = secrets.filter(secret => openedValue(secret, found.key) === null)
+      const [first] = closed
+      if (first === undefined) return null
+      return { why: whyNot(first, found), secrets: closed.map(({ projectId, name }) => `${projectId}: ${name}`) }
+    }
+  }
+}
+
+interface Writing extends VariablesChange {
+  sealing: Buffer | null
+  actor: Actor
+}
+
+interface Kept {
+  projectId: string
+  given: GivenVariable & { secret: boolean }
+  before: StoredVariable | undefined
+  sealing: Buffer | null
+  field: string
+}
+
+/** The value as it is stored. Without a new one, a secret keeps its own, and a variable that was plain can become a secret. */
+function storedValue({ projectId, given: { name, value, secret }, before, sealing, field }: Kept): string {
+  if (value === null && before?.secret === true && secret) return before.value
+  if (value === null && before?.secret === true) throw invalid(field, `"${name}" is a secret: to make it plain, give its value`)
+  const plain = value ?? before?.value
+  if (plain === undefined) throw invalid(field, `"${name}" has no value yet: give one`)
+  const fault = variableValueFault(plain, secret)
+  if (fault !== null) throw invalid(field, `The value of "${name}" ${fault}`)
+  if (!secret) return plain
+  if (sealing === null) throw new Refusal('conflict', 'changed_meanwhile', 'The variables were not changed: another request changed them meanwhile. Try again')
+  return seal(sealing, { projectId, name }, plain)
+}
+
+function isSecret({ secret }: GivenVariable, before: StoredVariable | undefined): boolean {
+  return secret ?? before?.secret ?? false
+}
+
+function openedValue({ projectId, name, value, secret }: StoredVariable, key: Buffer | null): string | null {
+  if (!secret) return value
+  return key === null ? null : unseal(key, { projectId, name }, value)
+}
+
+const notSet = 'it has no value yet, since an import never brings one'
+const noKeyNeeded: FoundKey = { key: null, isMissing: true, why: '' }
+
+function whyNot({ value }: StoredVariable, found: FoundKey): string {
+  if (value === '') return notSet
+  if (found.key === null) return found.why
+  if (keyIdOfSealed(value) !== keyIdOf(found.key)) return 'it was sealed with another key'
+  return 'the stored value is damaged, or belongs to another variable'
+}
+
+function cannotOpen(closed: ReadonlyArray<{ name: string }>, { path, why }: { path: string; why: string }): Refusal {
+  const names = closed.map(({ name }) => `"${name}"`).join(', ')
+  const what = closed.length === 1 ? `The secret ${names}` : `The secrets ${names}`
+  const set = `set ${closed.length === 1 ? 'it' : 'them'}`
+  const cure = why === notSet ? `Set${set.slice(3)}` : `Restore "${path}" from a backup, or ${set} again`
+  return new Refusal('unavailable', 'variables_key', `${what} cannot be read: ${why}. ${cure}`)
+}
+
+function shown({ name, value, secret, updatedAt }: StoredVariable): Variable {
+  return { name, value: secret ? null : value, secret, hasValue: !secret || value !== '', updatedAt }
+}
+
+function byName(variables: readonly StoredVariable[]): Map<string, StoredVariable> {
+  return new Map(variables.map(variable => [variable.name, variable]))
+}
+
+function checkNames(given: readonly GivenVariable[]): void {
+  const seen = new Set<string>()
+  for (const [index, { name }] of given.entries()) {
+    const known = process.platform === 'win32' ? name.toUpperCase() : name
+    if (seen.has(known)) throw invalid(`variables[${index}].name`, `"${name}" is given twice`)
+    seen.add(known)
+  }
+}
+
+function checkSize(variables: readonly StoredVariable[]): void {
+  if (variables.length > maxVariables) {
+    throw invalid('variables', `A project has at most ${maxVariables} variables: there would be ${variables.length}`)
+  }
+  const bytes = variables.reduce((total, { name, value, secret }) => total + name.length + (secret ? sealedBytes(value) : Buffer.byteLength(value)), 0)
+  if (bytes <= maxVariablesBytes) return
+  throw invalid('variables', `The variables of a project have at most ${maxVariablesBytes / 1024} KiB: they would have ${countOf(bytes, 'byte')}`)
+}
+
+/** Names only. */
+function detailOf(written: readonly string[], removed: readonly string[]): string {
+  const parts = [written.length > 0 ? `set ${written.join(', ')}` : '', removed.length > 0 ? `removed ${removed.join(', ')}` : '']
+  return parts.filter(Boolean).join('; ')
+}
+
+function existing(db: Reader, projectId: string): void {
+  if (findProject(db, projectId) === undefined) throw notFound('Project', projectId)
+}
