@@ -42,6 +42,8 @@ export interface FollowOptions {
 
 export interface Api {
   readonly address: string
+  /** What it asks with. */
+  readonly client: Client
   projects(): Promise<Project[]>
   project(id: string): Promise<Project>
   /** Newest first. */
@@ -64,6 +66,7 @@ export function createApi(client: Client): Api {
 
   return {
     address: client.address,
+    client,
     projects: () => client.json({ path: '/api/projects' }),
     project: id => client.json({ path: `/api/projects/${encodeURIComponent(id)}` }),
     deployments: ({ projectId, status, limit }) =>
