@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { startCutProxy } from '../support/cut-proxy.js'
 import { startServer } from '../support/server.js'
 import { startChromium } from './chromium.js'
 import { desktop, onPhone, openDuring, photographer } from './stage.js'
@@ -134,4 +135,35 @@ t.test('JSON lines are columns in merged logs, too, and levels choose there', { 
   await small.page.locator('svc-log .line', { hasText: 'worker job 49' }).waitFor()
   await photograph(small.page, 'merged-phone')
   t.same(await survey(small.page), [])
+})
+
+t.test('merged logs of which one stepped back in time show the lines of both', { skip }, async t => {
+  const { stage, app, worker } = await stageOf()
+  const lines = (name: string, from: number, count: number): string => Array.from({ length: count }, (_, index) => `${at(from + index)} ${name} ${index} ${'.'.repeat(60)}\n`).join('')
+  // More than is held at first, and the end of one is older than all that is held of the other.
+  writeFileSync(join(stage.sites, 'app.log'), lines('late', 20_000, 10_000) + lines('back', 0, 200))
+  writeFileSync(join(stage.sites, 'worker.jsonl'), lines('steady', 20_000, 10_000))
+  const { page, watch } = await openDuring(t, browser, stage.url, `logs?source=${app}&source=${worker}&merged=1`, { viewport: desktop })
+  await page.locator('svc-log .line', { hasText: 'back 199' }).waitFor()
+  await page.locator('svc-log .line', { hasText: 'steady 9999' }).waitFor()
+  await page.locator('svc-log .scroll').press('Home')
+  await page.locator('svc-log .line').first().waitFor()
+  t.same(watch.complaints, [])
+})
+
+t.test('a search goes on after a network that was cut, from the oldest hit that came', { skip }, async t => {
+  const { stage, id, app } = await stageOf()
+  const proxy = await startCutProxy(t, stage.url)
+  const { page } = await openDuring(t, browser, proxy.url, `projects/${id}/logs/${app}?q=request`, { viewport: desktop })
+  await page.getByText('The newest 200 hits; there are older ones.').waitFor()
+  proxy.cut()
+  const older = page.getByRole('button', { name: 'Older hits' })
+  await older.click()
+  await older.click()
+  await page.locator('svc-log-search [role=alert], svc-log-search .error').first().waitFor()
+  t.equal(await page.locator('svc-log-search .hits li').count(), 200, 'what was found stays')
+  proxy.mend()
+  await older.click()
+  await page.locator('svc-log-search .hits li').nth(250).waitFor()
+  t.equal(await page.locator('svc-log-search .hits b').nth(200).textContent(), `${at(9799)} ERROR app request 9799`)
 })

@@ -23,9 +23,11 @@ export const logSheet = css`
     .bar button[aria-pressed='true'] { background: var(--accent-quiet); color: var(--accent); }
     /* Beside others there is room for the pictures only; the words are still said. */
     @container (max-width: 540px) {
+      .bar select { width: 104px; }
       .bar button:has(> .icon) > span { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
     }
-    .bar select { width: auto; min-height: 32px; font-size: var(--size-13); }
+    .bar select { width: 150px; min-height: 32px; padding-block: 0; border-color: transparent; background-color: transparent; font-size: var(--size-13); }
+    .bar select:hover { background-color: var(--hover); }
     .bar form { display: flex; flex-basis: 100%; flex-wrap: wrap; align-items: center; gap: 8px; padding: 4px 0; }
     .bar form label { font-size: var(--size-13); }
     .bar form input { width: auto; }

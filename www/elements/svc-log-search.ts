@@ -64,7 +64,7 @@ export class SvcLogSearch extends SvcElement {
       details { font-size: var(--size-13); }
       summary { color: var(--muted); cursor: pointer; }
       .times { display: flex; flex-wrap: wrap; gap: 8px; padding-top: 8px; }
-      .times label { flex: 1 1 140px; display: grid; gap: 4px; min-width: 0; }
+      .times label { flex: 1 1 210px; display: grid; gap: 4px; min-width: 0; }
       .times input { width: 100%; min-width: 0; font-size: var(--size-13); }
       progress { width: 100%; height: 4px; accent-color: var(--accent); }
 
@@ -124,7 +124,7 @@ export class SvcLogSearch extends SvcElement {
     const hits = this.#search?.hits ?? []
     if (hits.length === 0) return
     const at = this.#current === null ? (by === 1 ? -1 : 0) : hits.indexOf(this.#current)
-    if (by === 1 && at === hits.length - 1 && this.#search?.state === 'cut') return this.#older()
+    if (by === 1 && at === hits.length - 1 && this.#search?.hasOlder === true) return this.#older()
     this.#choose(hits[(at + by + hits.length) % hits.length] as Hit)
   }
 
@@ -164,7 +164,7 @@ export class SvcLogSearch extends SvcElement {
             <ol translate="no" aria-label="${t('Hits')}" @keydown="${(event: Event) => this.#key(event as KeyboardEvent)}">
               ${hits.slice(0, this.#shown).map(hit => keyed(`${hit.source ?? ''} ${hit.offset}`, this.#hit(hit, search.sought)))}
             </ol>
-            ${hits.length > this.#shown || search.state === 'cut'
+            ${hits.length > this.#shown || search.hasOlder
               ? html`<button type="button" class="more" @click="${() => this.#older()}">${t('Older hits')}</button>`
               : null}`}
       </div>`
@@ -206,7 +206,7 @@ export class SvcLogSearch extends SvcElement {
               </button>`}
       </div>
       ${state === 'running' ? html`<progress max="1" aria-label="${t('Searching')}"></progress>` : null}
-      ${errorLine(state === 'failed' ? problem : null)}`
+      ${errorLine(problem)}`
   }
 
   #hit(hit: Hit, sought: Sought): Template {

@@ -1,5 +1,6 @@
 import type { LogHit } from '../../lib/model/log-source.js'
 import type { LogCalls, LogSearchQuery } from '../server/log-calls.js'
+import { Refused } from '../server/client.js'
 import { readEvents } from '../server/sse.js'
 import type { ServerEvent } from '../server/sse.js'
 import { Announcer } from './log-text.js'
@@ -29,7 +30,9 @@ export interface LogSearching extends EventTarget {
   readonly problem: string | null
   readonly progress: { done: number; all: number } | null
   cancel(): void
-  /** Where it is `cut`: searches on from the oldest hit. */
+  /** There are older hits, or there may be: the connection broke. */
+  readonly hasOlder: boolean
+  /** Searches on from the oldest hit. */
   older(): void
 }
 
@@ -43,6 +46,7 @@ export class LogSearch extends Announcer implements LogSearching {
   progress: { done: number; all: number } | null = null
   readonly #stop = new AbortController()
   #goOn = (): void => {}
+  #isBroken = false
 
   constructor(sought: Sought) {
     super()
@@ -59,18 +63,29 @@ export class LogSearch extends Announcer implements LogSearching {
       const response = await calls.search(sourceId, query, this.#stop.signal)
       await readEvents(response, event => this.#event(event), text => this.#comment(text))
       // A stream that just ends was broken on its way.
-      if (this.state === 'running') this.state = 'cancelled'
+      if (this.state === 'running') {
+        this.state = 'cancelled'
+        this.#isBroken = true
+      }
     } catch (error) {
       if (this.state !== 'running') return
       this.state = this.#stop.signal.aborted ? 'cancelled' : 'failed'
+      // What the server refuses it refuses again.
+      this.#isBroken = this.state === 'failed' && !(error instanceof Refused)
       this.problem = this.state === 'failed' && error instanceof Error ? error.message : null
     }
     this.announce()
   }
 
+  get hasOlder(): boolean {
+    return this.state === 'cut' || this.#isBroken
+  }
+
   older(): void {
-    if (this.state !== 'cut') return
+    if (!this.hasOlder) return
     this.state = 'running'
+    this.problem = null
+    this.#isBroken = false
     this.progress = null
     this.announce()
     this.#goOn()

@@ -53,16 +53,20 @@ export class MergedSearch extends Announcer implements LogSearching {
     return this.#found.filter(({ timeMs }) => timeMs !== null && timeMs >= floorMs)
   }
 
+  get hasOlder(): boolean {
+    return this.#searches.some(search => search.hasOlder)
+  }
+
   older(): void {
     const floors = this.#searches.map((_, source) => this.#floorOf(source))
     const floorMs = Math.max(...floors)
-    for (const [source, search] of this.#searches.entries()) if (floors[source] === floorMs) search.older()
+    for (const [source, search] of this.#searches.entries()) if (search.hasOlder && floors[source] === floorMs) search.older()
   }
 
   /** The time of the oldest hit of a file that has older ones. */
   #floorOf(source: number): number {
     const search = this.#searches[source] as LogSearch
-    if (search.state !== 'cut') return -Infinity
+    if (!search.hasOlder) return -Infinity
     const oldest = this.#found.findLast(hit => hit.source === source && hit.timeMs !== null)
     return oldest?.timeMs ?? -Infinity
   }
@@ -73,7 +77,7 @@ export class MergedSearch extends Announcer implements LogSearching {
 
   get state(): SearchState {
     const states = this.#searches.map(({ state }) => state)
-    const order: readonly SearchState[] = ['running', 'failed', 'cancelled', 'cut']
+    const order: readonly SearchState[] = ['running', 'cancelled', 'cut', 'failed']
     return order.find(state => states.includes(state)) ?? 'done'
   }
 

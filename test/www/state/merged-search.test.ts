@@ -40,6 +40,15 @@ t.test('what stands in the way in one file is said with its name; the hits of th
   t.equal(search.hits.length, 1)
 })
 
+t.test('where one file cannot be searched, older hits of the others can be had all the same', async t => {
+  const refused = `event: error\ndata: ${JSON.stringify({ message: 'No times' })}\n\n`
+  const search = new MergedSearch(sought, ['one.log', 'two.log'])
+  const cut = 'event: truncated\ndata: {"maxHits":1}\n\n' + done
+  await search.run(callsOf({ one: refused, two: hit(5, `${at(2)} error`) + cut }), ['one', 'two'])
+  t.equal(search.state, 'cut')
+  t.equal(search.problem, 'one.log: No times')
+})
+
 t.test('it can be stopped', async t => {
   const search = new MergedSearch(sought, ['one.log', 'two.log'])
   const over = search.run({ search: (_id, _query, signal) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))) }, ['one', 'two'])
