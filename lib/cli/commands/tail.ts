@@ -8,6 +8,7 @@ import { createLogApi, type LogApi } from '../log-api.js'
 import { followLog } from '../log-follow.js'
 import { createLinePrinter, createLineReader, jsonLine, mergeLines, type LineFilter, type TailLine } from '../log-lines.js'
 import { namedSources, type NamedSource } from '../log-names.js'
+import { createPast, type PastOf } from '../log-past.js'
 import { loadConfiguration, openAdminApi, projectIdOf } from '../session.js'
 import { instantOf } from '../since.js'
 
@@ -88,14 +89,15 @@ async function tail(request: Tail): Promise<number> {
   const print = createLinePrinter(names, output.paint)
   const write = (line: TailLine): Promise<void> => output.write(isJson ? jsonLine(line) : print(line))
   const note = (name: string, words: string): void => output.note(isAlone ? sentence(words) : `${name}: ${words}`)
+  const pastOf = createPast(request)
   const past = createMeeting(sources.length, async logs => {
     for (const line of mergeLines(logs).slice(count === 0 ? Infinity : -count)) await write(line)
   })
   const results = await Promise.allSettled(sources.map(async named => {
     const take = past.member()
     try {
-      if (follows) await followOne(request, named, { take, write, note })
-      else await take(await pastOf(request, named, await request.api.size(named.source.id, request)))
+      if (follows) await followOne(request, named, { pastOf, take, write, note })
+      else await take(await pastOf(named, await request.api.size(named.source.id, request)))
     } catch (error) {
       await take([])
       if (request.signal.aborted || isAlone || !(error instanceof Refusal)) throw error
@@ -110,13 +112,14 @@ async function tail(request: Tail): Promise<number> {
 }
 
 interface Sink {
+  pastOf: PastOf
   /** The lines of the past; resolves once those of all sources were printed. */
   take(lines: TailLine[]): Promise<void>
   write(line: TailLine): Promise<void>
   note(name: string, words: string): void
 }
 
-function followOne(request: Tail, named: NamedSource, { take, write, note }: Sink): Promise<void> {
+function followOne(request: Tail, named: NamedSource, { pastOf, take, write, note }: Sink): Promise<void> {
   const { api, filter, signal } = request
   const { source: { id }, name } = named
   const read = createLineReader({ name, sourceId: id }, filter)
@@ -124,7 +127,7 @@ function followOne(request: Tail, named: NamedSource, { take, write, note }: Sin
     api,
     id,
     signal,
-    onBegin: async offset => take(await pastOf(request, named, offset)),
+    onBegin: async offset => take(await pastOf(named, offset)),
     async onLines(lines) {
       for (const text of lines) {
         const line = read(text)
@@ -133,53 +136,6 @@ function followOne(request: Tail, named: NamedSource, { take, write, note }: Sin
     },
     onNote: words => note(name, words)
   })
-}
-
-/** The last lines that are wanted, of what was written before a byte. */
-async function pastOf(request: Tail, { source: { id }, name }: NamedSource, to: number): Promise<TailLine[]> {
-  const { api, filter, sinceMs, count, signal } = request
-  const { pattern, least } = filter
-  if (count === 0 || to === 0) return []
-  const since = sinceMs === undefined ? undefined : new Date(sinceMs).toISOString()
-  const read = createLineReader({ name, sourceId: id }, { pattern: null, least: undefined })
-  const isLine = (line: TailLine | null): line is TailLine => line !== null
-  if (pattern !== null || least !== undefined) {
-    const q = pattern?.source ?? '^'
-    const hits = await api.search(id, { q, ignoresCase: pattern?.ignoreCase ?? false, level: least, since, toOffset: to, maxHits: count, signal })
-    return hits.reverse().map(({ text }) => read(text)).filter(isLine)
-  }
-  const lines = since === undefined
-    ? await lastLines(api, id, { to, count, signal })
-    : await linesSince(api, id, { since, to, count, signal })
-  // More was read than is wanted: it tells the time of lines that say none.
-  return lines.map(read).filter(isLine).slice(-count)
-}
-
-interface Past {
-  to: number
-  count: number
-  signal: AbortSignal
-}
-
-const windowBytes = 256 * 1024
-
-async function lastLines(api: LogApi, id: string, { to, count, signal }: Past): Promise<string[]> {
-  let lines: string[] = []
-  for (let offset = to; offset > 0 && lines.length < count;) {
-    const query = { direction: 'backward', offset: String(offset), size: String(windowBytes) }
-    const window = await api.window(id, query, { signal })
-    if (window.startOffset >= offset) break
-    lines = [...window.lines, ...lines]
-    offset = window.startOffset
-  }
-  return lines
-}
-
-async function linesSince(api: LogApi, id: string, { since, to, count, signal }: Past & { since: string }): Promise<string[]> {
-  const { startOffset } = await api.window(id, { direction: 'forward', time: since, size: '1' }, { signal })
-  let lines: string[] = []
-  for await (const more of api.lines(id, { from: startOffset, to }, { signal })) lines = [...lines, ...more].slice(-count)
-  return lines
 }
 
 /** Several that each bring something once; `use` gets all of it when the last one has brought its own. */
