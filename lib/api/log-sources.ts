@@ -5,8 +5,10 @@ import type { Reply } from '../http/route.js'
 import { eventStream } from '../http/sse.js'
 import type { Events } from '../http/sse.js'
 import type { LogSources } from '../logs/sources.js'
-import type { LogViewer, RangeQuery } from '../logs/viewer.js'
+import type { LogTime } from '../logs/time-search.js'
+import type { LogViewer, RangeQuery, TimeRange } from '../logs/viewer.js'
 import { checkQuery, type SearchQuery } from '../logs/search.js'
+import { logLevels } from '../model/log-level.js'
 import { logKinds } from '../model/log-source.js'
 import type { LogSource } from '../model/log-source.js'
 import {
@@ -63,6 +65,7 @@ export const changeFields = {
 export const bulkFields = { ids: list(line({ min: 1, max: 100 }), { min: 1, max: 200 }), action: oneOf(['delete'] as const) }
 
 const directions = ['forward', 'backward', 'tail'] as const
+const orders = ['oldest', 'newest'] as const
 
 export interface LogSourcesNeeds {
   sources: LogSources
@@ -162,13 +165,16 @@ function faultyStream(run: (events: Events, signal: AbortSignal) => Promise<void
   })
 }
 
+/** Beside §4.9: `time`, the first line at or after it, with `zone` for lines that say none. */
 function rangeQuery({ query, signal }: ApiRequest): RangeQuery {
   const offset = queryOffset(query, 'offset')
   const direction = queryChoice(query, 'direction', directions) ?? (offset === undefined ? 'tail' : 'forward')
-  return { direction, offset, sizeBytes: queryLimit(query, 'size', { fallback: 65_536, max: 1_048_576 }), signal }
+  const sizeBytes = queryLimit(query, 'size', { fallback: 65_536, max: 1_048_576 })
+  return { direction, offset, sizeBytes, time: queryTime(query, 'time'), signal }
 }
 
-function searchQuery({ query }: ApiRequest): SearchQuery {
+/** Beside §4.9: `order` (`oldest`, `newest` first), `level` (it or worse), `since` and `until` with `zone`. */
+function searchQuery({ query }: ApiRequest): SearchQuery & TimeRange {
   return {
     q: query.get('q') ?? '',
     isRegex: switchText(query.get('regex'), 'regex') ?? false,
@@ -176,8 +182,28 @@ function searchQuery({ query }: ApiRequest): SearchQuery {
     maxHits: queryLimit(query, 'maxHits', { fallback: 500, max: 5_000 }),
     context: queryCount(query, 'context', { fallback: 2, max: 20 }),
     fromOffset: queryOffset(query, 'fromOffset') ?? 0,
-    toOffset: queryOffset(query, 'toOffset')
+    toOffset: queryOffset(query, 'toOffset'),
+    isNewestFirst: queryChoice(query, 'order', orders) === 'newest',
+    level: queryChoice(query, 'level', logLevels),
+    since: queryTime(query, 'since'),
+    until: queryTime(query, 'until')
   }
+}
+
+const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)$/
+
+/** An instant; absent or empty: undefined. `zone`: minutes east of Greenwich, of lines whose times have no zone. */
+function queryTime(query: URLSearchParams, field: string): LogTime | undefined {
+  const given = query.get(field)
+  if (given === null || given === '') return undefined
+  const atMs = instant.test(given) ? Date.parse(given) : Number.NaN
+  if (Number.isNaN(atMs)) {
+    throw invalid(field, `"${field}" is "${given}": a time with its zone is needed, like 2026-11-21T12:04:11Z`)
+  }
+  const zone = query.get('zone') ?? ''
+  if (zone === '') return { atMs, zoneMinutes: undefined }
+  if (/^[+-]?\d{1,3}$/.test(zone) && Math.abs(Number(zone)) <= 14 * 60) return { atMs, zoneMinutes: Number(zone) }
+  throw invalid('zone', `"zone" is "${zone}": minutes east of Greenwich are needed, from -840 to 840`)
 }
 
 /** As `queryLimit`, from 0. */

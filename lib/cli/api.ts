@@ -51,6 +51,8 @@ export interface VariablesChange {
 
 export interface Api {
   readonly address: string
+  /** What it asks with. */
+  readonly client: Client
   projects(): Promise<Project[]>
   project(id: string): Promise<Project>
   /** Of the project's scripts, by name. */
@@ -78,6 +80,7 @@ export function createApi(client: Client): Api {
 
   return {
     address: client.address,
+    client,
     projects: () => client.json({ path: '/api/projects' }),
     project: id => client.json({ path: `/api/projects/${encodeURIComponent(id)}` }),
     variables: async id => (await client.json<{ variables: Variable[] }>({ path: variablesPath(id) })).variables,

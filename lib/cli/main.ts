@@ -24,6 +24,7 @@ export const commands: readonly CommandRow[] = [
   { name: 'list', summary: 'list the projects', load: () => import('./commands/list.js') },
   { name: 'status', summary: 'show a project and its last deployments', load: () => import('./commands/status.js') },
   { name: 'logs', summary: 'print or follow the output of a deployment', load: () => import('./commands/logs.js') },
+  { name: 'tail', summary: 'print, search or follow log files of the server', load: () => import('./commands/tail.js') },
   {
     name: 'rollback',
     summary: 'deploy the archive of an earlier deployment again',

@@ -5,6 +5,7 @@
  * a newline is searched in pieces, in bounded memory.
  */
 import { readSync } from 'node:fs'
+import { levelOfLine, reachesLevel, type LogLevel } from '../model/log-level.js'
 import type { Scanner } from './scan.js'
 import { cutAfter, cutBefore, lineText, newline } from './text.js'
 
@@ -28,6 +29,26 @@ export interface Block {
 export interface BlockSearch {
   /** Gives each hit in its turn; false: enough. */
   search(block: Block, onHit: (hit: FoundHit) => boolean): void
+  /** As `search`, the last hit first; `most`: of the block. */
+  searchBack(block: Block, most: number, onHit: (hit: FoundHit) => boolean): void
+}
+
+interface BlockNeeds {
+  fd: number
+  scanner: Scanner
+  context: number
+  buffer: Buffer
+  /** Hits are lines of this level, or worse; undefined: of any, or of none. */
+  level?: LogLevel | undefined
+  /** Called for each line whose level is looked at. */
+  onLook?(): void
+}
+
+/** A hit in the buffer. */
+interface Place {
+  lineStart: number
+  lineEnd: number
+  matchAt: number
 }
 
 export const blockBytes = 1024 * 1024
@@ -41,6 +62,8 @@ const maxTextBytes = 16 * 1024
 const leadBytes = 1024
 /** Read to find the lines around a hit that lie outside of its block. */
 const maxContextBytes = 256 * 1024
+/** Looked at before a line that says no level. */
+const maxLevelLines = 100
 /** Nothing that lies further beyond a block is looked at. */
 export const lookAheadBytes = maxLineBytes + maxContextBytes
 
@@ -52,12 +75,12 @@ export function createBlockBuffer(): Buffer {
   return Buffer.allocUnsafeSlow(bufferBytes)
 }
 
-export function createBlockSearch(
-  { fd, scanner, context, buffer }: { fd: number; scanner: Scanner; context: number; buffer: Buffer }
-): BlockSearch {
+export function createBlockSearch({ fd, scanner, context, buffer, level, onLook }: BlockNeeds): BlockSearch {
   let size = 0
   let base = 0
   let filled = 0
+  /** Where in the buffer the last line lies whose level was asked for, so that no line is looked at twice. */
+  let known: { at: number; level: LogLevel | null } = { at: -1, level: null }
 
   function fill(upTo: number): void {
     const wanted = Math.min(upTo, size, base + buffer.length) - base
@@ -77,6 +100,7 @@ export function createBlockSearch(
   function load(from: number, to: number): { start: number; end: number } {
     base = Math.max(0, from - 1)
     filled = 0
+    known = { at: -1, level: null }
     fill(to + nearBytes)
     const first = from - base
     const last = to - base
@@ -147,22 +171,65 @@ export function createBlockSearch(
     return linesAfter(bytes, 0, true) ?? []
   }
 
+  /** A line that says no level, as one of a stack trace, has that of the nearest line before it that says one. */
+  function levelAt(lineStart: number, lineEnd: number): LogLevel | null {
+    let end = lineEnd
+    for (let from = lineStart, count = 0; count < maxLevelLines; count++) {
+      if (from <= known.at) return known.level
+      const said = levelOfLine(lineText(buffer, from, Math.min(end, from + maxTextBytes)))
+      if (said !== null || from === 0) return said
+      end = from - 1
+      from = end === 0 ? 0 : buffer.lastIndexOf(newline, end - 1) + 1
+    }
+    return null
+  }
+
+  function isWanted(lineStart: number, lineEnd: number): boolean {
+    if (level === undefined) return true
+    onLook?.()
+    known = { at: lineStart, level: levelAt(lineStart, lineEnd) }
+    return known.level !== null && reachesLevel(known.level, level)
+  }
+
+  /** `start`: of the bytes that were scanned, in the buffer. */
+  function hitAt(start: number, length: number, { lineStart, lineEnd, matchAt }: Place): FoundHit {
+    const bytes = buffer.subarray(start, start + length)
+    const afterLine = start + Math.min(lineEnd + 1, length)
+    return {
+      offset: base + start + lineStart,
+      end: base + afterLine,
+      text: cutText(bytes, lineStart, lineEnd, matchAt),
+      before: context === 0 ? [] : before(start + lineStart),
+      after: context === 0 ? [] : after(afterLine)
+    }
+  }
+
   return {
-    search({ from, to, size: known }, onHit) {
-      size = known
+    search({ from, to, size: fileSize }, onHit) {
+      size = fileSize
       const { start, end } = load(from, to)
       if (start >= end) return
-      const bytes = buffer.subarray(start, end)
-      scanner.scan(bytes, (lineStart, lineEnd, matchAt) => {
-        const afterLine = start + Math.min(lineEnd + 1, bytes.length)
-        return onHit({
-          offset: base + start + lineStart,
-          end: base + afterLine,
-          text: cutText(bytes, lineStart, lineEnd, matchAt),
-          before: context === 0 ? [] : before(start + lineStart),
-          after: context === 0 ? [] : after(afterLine)
-        })
+      scanner.scan(buffer.subarray(start, end), (lineStart, lineEnd, matchAt) =>
+        !isWanted(start + lineStart, start + lineEnd) || onHit(hitAt(start, end - start, { lineStart, lineEnd, matchAt })))
+    },
+
+    searchBack({ from, to, size: fileSize }, most, onHit) {
+      size = fileSize
+      const { start, end } = load(from, to)
+      if (start >= end) return
+      const places: Place[] = []
+      let first = 0
+      scanner.scan(buffer.subarray(start, end), (lineStart, lineEnd, matchAt) => {
+        if (!isWanted(start + lineStart, start + lineEnd)) return true
+        // The last ones are wanted, and which those are is known at the end of the block.
+        places[first] = { lineStart, lineEnd, matchAt }
+        first = (first + 1) % most
+        return true
       })
+      for (let count = 0; count < places.length; count++) {
+        const place = places[(first - 1 - count + 2 * places.length) % places.length] as Place
+        if (!onHit(hitAt(start, end - start, place))) return
+      }
     }
   }
 }

@@ -3,6 +3,7 @@
  * some seconds: whoever searches mostly searches again. It keeps no process alive, and an idle server has none.
  */
 import { Worker } from 'node:worker_threads'
+import type { LogLevel } from '../model/log-level.js'
 import type { Pattern } from './pattern.js'
 import type { FoundHit } from './search-block.js'
 
@@ -12,6 +13,10 @@ export interface ThreadPlan {
   pattern: Pattern
   context: number
   maxHits: number
+  /** Of a run: the last hit is given first. */
+  isNewestFirst: boolean
+  /** As in `SearchQuery`. */
+  level: LogLevel | undefined
 }
 
 /** Thread, search these bytes of a file that is `size` long, or longer than a block can see. */

@@ -11,31 +11,45 @@ const searchNice = 5
 const batchLines = 250
 const waitMs = 500
 const cells = workerData as Int32Array
-Atomics.add(cells, signCell, 1)
+giveSign()
 const buffer = createBlockBuffer()
 let blocks: BlockSearch | undefined
 let maxHits = 0
+let isNewestFirst = false
 
 // Linux gives a thread a priority of its own; elsewhere it would be that of the server.
 if (process.platform === 'linux') setPriority(0, searchNice)
 
 parentPort?.on('message', (order: Order) => {
   if ('run' in order) return searchRun(order.run)
-  const { fd, pattern, context } = order.plan
+  const { fd, pattern, context, level } = order.plan
   maxHits = order.plan.maxHits
-  blocks = createBlockSearch({ fd, scanner: createScanner(pattern), context, buffer })
+  isNewestFirst = order.plan.isNewestFirst
+  blocks = createBlockSearch({ fd, scanner: createScanner(pattern), context, buffer, level, onLook: giveSign })
 })
+
+function giveSign(): void {
+  Atomics.add(cells, signCell, 1)
+}
 
 function searchRun({ index, from, to, size }: Run): void {
   const batch = createBatch(index)
   let left = maxHits
-  for (let at = from; at < to && left > 0 && !isStopped(); at += blockBytes) {
-    Atomics.add(cells, signCell, 1)
-    blocks?.search({ from: at, to: Math.min(to, at + blockBytes), size }, hit => {
-      left--
-      Atomics.add(cells, signCell, 1)
-      return batch.add(hit) && left > 0
-    })
+  const take = (hit: FoundHit): boolean => {
+    left--
+    giveSign()
+    return batch.add(hit) && left > 0
+  }
+  const count = Math.ceil((to - from) / blockBytes)
+  for (let block = 0; block < count && left > 0 && !isStopped(); block++) {
+    giveSign()
+    if (isNewestFirst) {
+      const end = to - block * blockBytes
+      blocks?.searchBack({ from: Math.max(from, end - blockBytes), to: end, size }, left, take)
+    } else {
+      const at = from + block * blockBytes
+      blocks?.search({ from: at, to: Math.min(to, at + blockBytes), size }, take)
+    }
     batch.send()
   }
   parentPort?.postMessage({ index, hits: [], lines: 0, isEnd: true } satisfies Found)
@@ -72,7 +86,7 @@ function awaitTurn(): boolean {
     const unsent = Atomics.load(cells, unsentCell)
     if (unsent < maxUnsentLines) return true
     Atomics.wait(cells, unsentCell, unsent, waitMs)
-    Atomics.add(cells, signCell, 1)
+    giveSign()
   }
   return false
 }

@@ -6,6 +6,7 @@
  * expression that does not come to an end with a block within `stallMs` is stopped by ending its thread: nothing else can.
  */
 import { Refusal } from '../base/refusal.js'
+import type { LogLevel } from '../model/log-level.js'
 import type { LogHit } from '../model/log-source.js'
 import type { ComingContents } from './contents.js'
 import { compilePattern, type Pattern, type PatternQuery } from './pattern.js'
@@ -23,6 +24,10 @@ export interface SearchQuery extends PatternQuery {
   fromOffset: number
   /** …up to here; undefined: the end of the file as it is now. */
   toOffset: number | undefined
+  /** From the end of the range: a compressed file is inflated to its end before. */
+  isNewestFirst?: boolean
+  /** Only lines of this level, or worse. */
+  level?: LogLevel | undefined
 }
 
 export type SearchEvent =
@@ -34,8 +39,8 @@ export type SearchEvent =
 
 export interface Searches {
   /**
-   * Sends the hits in the order of the file, each as soon as it and all before it are found, then `truncated` where
-   * there are more than `maxHits`, then `done`. Refuses: 408 `search_too_slow`, 429 `too_many_searches`.
+   * Sends the hits in the order of the file, or in the opposite one, each as soon as it and all before it are found, then
+   * `truncated` where there are more than `maxHits`, then `done`. Refuses: 408 `search_too_slow`, 429 `too_many_searches`.
    */
   run(
     contents: Pick<ComingContents, 'handle' | 'reach'>,
@@ -149,6 +154,7 @@ class Search {
     signal.addEventListener('abort', onAbort)
     try {
       this.#look = setInterval(() => this.#checkLife(), lookMs)
+      const { isNewestFirst = false } = this.#plan.query
       let count = 0
       let end = from
       let toldAtMs = performance.now()
@@ -159,9 +165,9 @@ class Search {
         for await (const hit of this.#hitsOf(run)) {
           if (count++ === maxHits) {
             await emit({ event: 'truncated', data: { maxHits } })
-            return await emit({ event: 'done', data: { scannedBytes: end - from } })
+            return await emit({ event: 'done', data: { scannedBytes: isNewestFirst ? this.#to - end : end - from } })
           }
-          end = hit.end
+          end = isNewestFirst ? hit.offset : hit.end
           await emit({ event: 'hit', data: { offset: hit.offset, text: hit.text, before: hit.before, after: hit.after } })
         }
         this.#held.delete(this.#first)
@@ -199,10 +205,14 @@ class Search {
   }
 
   #giveOut(): void {
+    const { isNewestFirst = false } = this.#plan.query
     while (this.#failure === undefined && this.#next - this.#first < maxHeldRuns) {
-      const from = this.#from + this.#next * runBytes
-      if (from >= this.#to) return
-      const to = Math.min(this.#to, from + runBytes)
+      if (isNewestFirst && !this.#isWhole) return this.#ask(Infinity)
+      const done = this.#next * runBytes
+      if (this.#from + done >= this.#to) return
+      const { from, to } = isNewestFirst
+        ? { from: Math.max(this.#from, this.#to - done - runBytes), to: this.#to - done }
+        : { from: this.#from + done, to: Math.min(this.#to, this.#from + done + runBytes) }
       // More than is looked at: then the end of what there is cannot be taken for the end of the file.
       if (!this.#isWhole && this.#size <= to + lookAheadBytes) return this.#ask(to + lookAheadBytes + 1)
       const thread = this.#hands.free({ isLarge: this.#isWhole && this.#to - this.#from >= minSharedBytes })
@@ -232,7 +242,8 @@ class Search {
 
   #takeThread(): SearchThread {
     const { contents, query, pattern, threads } = this.#plan
-    const plan = { fd: contents.handle.fd, pattern, context: query.context, maxHits: query.maxHits + 1 }
+    const { context, maxHits, isNewestFirst = false, level } = query
+    const plan = { fd: contents.handle.fd, pattern, context, maxHits: maxHits + 1, isNewestFirst, level }
     return threads.take(plan, { found: found => this.#take(found), error: error => this.#fail(error) })
   }
 

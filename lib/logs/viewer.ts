@@ -1,11 +1,12 @@
 import type { Clock } from '../base/clock.js'
 import type { LogSource, LogSourceMeta, LogWindow } from '../model/log-source.js'
-import { contentsComing, contentsOf, readAt, type Contents } from './contents.js'
+import { contentsComing, contentsOf, readAt, type ComingContents, type Contents } from './contents.js'
 import type { InflatedFiles } from './inflated.js'
 import type { OpenLog } from './open.js'
 import type { SearchEvent, SearchQuery, Searches } from './search.js'
 import { createSharedLooks } from './shared-looks.js'
 import { followLog, type TailEvent } from './tail.js'
+import { seekTime, timesIn, type LogTime } from './time-search.js'
 import type { FileWatcher } from './watch.js'
 import { readWindow, type Direction } from './window.js'
 
@@ -14,10 +15,21 @@ export interface RangeQuery {
   /** Undefined: the end of the file; of `forward`, its start. */
   offset: number | undefined
   sizeBytes: number
+  /** Begins with the first line at or after it, whatever the offset is; undefined: at the offset. */
+  time?: LogTime | undefined
   signal: AbortSignal
 }
 
-/** Looking into the files of log sources (§4.9). All of it refuses what `OpenLog` refuses. */
+/** Times between which lines were written, the second one excluded. */
+export interface TimeRange {
+  since?: LogTime | undefined
+  until?: LogTime | undefined
+}
+
+/**
+ * Looking into the files of log sources (§4.9). All of it refuses what `OpenLog` refuses; what asks for a time also what
+ * `seekTime` does.
+ */
 export interface LogViewer {
   meta(source: LogSource, signal: AbortSignal): Promise<LogSourceMeta>
   range(source: LogSource, query: RangeQuery): Promise<LogWindow>
@@ -32,7 +44,7 @@ export interface LogViewer {
   ): Promise<void>
   search(
     source: LogSource,
-    query: SearchQuery & { signal: AbortSignal },
+    query: SearchQuery & TimeRange & { signal: AbortSignal },
     emit: (event: SearchEvent) => Promise<void>
   ): Promise<void>
   /** Stops watching, searching, and lets go of inflated files. */
@@ -59,9 +71,13 @@ export function createLogViewer(needs: Needs): LogViewer {
       return { id, label, filePath, resolvedPath: log.path, kind, size: contents.size }
     },
 
-    async range({ filePath }, { direction, offset, sizeBytes, signal }) {
+    async range({ filePath }, { direction, offset, sizeBytes, time, signal }) {
       const contents = await contentsOf(await openLog(filePath), inflated, signal)
       try {
+        if (time !== undefined) {
+          const place = await seekTime(contents, { atMs: time.atMs, timeOf: timesIn(time.zoneMinutes), signal })
+          return await readWindow(contents.handle, contents.size, { direction: 'forward', offset: place, sizeBytes })
+        }
         const place = offset ?? (direction === 'forward' ? 0 : contents.size)
         return await readWindow(contents.handle, contents.size, { direction, offset: place, sizeBytes })
       } finally {
@@ -83,7 +99,7 @@ export function createLogViewer(needs: Needs): LogViewer {
     async search({ filePath }, query, emit) {
       const contents = await contentsComing(await openLog(filePath), inflated)
       try {
-        await searches.run(contents, query, emit)
+        await searches.run(contents, await withinTimes(contents, query), emit)
       } finally {
         await contents.release()
       }
@@ -95,6 +111,20 @@ export function createLogViewer(needs: Needs): LogViewer {
       await inflated.close()
     }
   }
+}
+
+/** The same search between the places of its times. */
+async function withinTimes<T extends SearchQuery & TimeRange & { signal: AbortSignal }>(
+  { handle, reach }: ComingContents, query: T
+): Promise<T> {
+  const { since, until, signal, fromOffset, toOffset } = query
+  if (since === undefined && until === undefined) return query
+  const { size } = await reach(Infinity)
+  const placeOf = ({ atMs, zoneMinutes }: LogTime): Promise<number> =>
+    seekTime({ handle, size }, { atMs, timeOf: timesIn(zoneMinutes), signal })
+  const first = since === undefined ? 0 : await placeOf(since)
+  const end = until === undefined ? size : await placeOf(until)
+  return { ...query, fromOffset: Math.max(fromOffset, first), toOffset: Math.min(toOffset ?? end, end) }
 }
 
 const blockBytes = 256 * 1024

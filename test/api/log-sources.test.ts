@@ -248,6 +248,53 @@ t.test('log sources', async t => {
     t.match(await client.get(`${source}/search?q=a&maxHits=0`), { status: 400, body: { field: 'maxHits' } })
   })
 
+  t.test('search: the newest hits first, and on from the oldest of them; only of a level', async t => {
+    const text = Array.from({ length: 100 }, (_, index) => `${index % 10 === 0 ? 'ERROR' : 'INFO'} line ${index}\n`).join('')
+    const search = async (source: string, query: string) => {
+      const stream = await openStream(client, `${source}/search?context=0&${query}`)
+      await stream.ended
+      return stream.events.map(({ event, data }) => (event === 'hit' ? data.text.split(' ')[2] : event)).join(' ')
+    }
+    for (const source of [await add(file('levels.log', text)), await add(file('levels.log.gz', gzipSync(text)))]) {
+      t.equal(await search(source, 'q=line&order=newest&maxHits=3'), '99 98 97 truncated done')
+      t.equal(await search(source, `q=line&order=newest&maxHits=2&toOffset=${text.indexOf('INFO line 97')}`), '96 95 truncated done')
+      t.equal(await search(source, 'q=line&order=newest&level=error&maxHits=2'), '90 80 truncated done')
+      t.equal(await search(source, 'q=line%20.5&regex=1&order=oldest&level=info&maxHits=2'), '15 25 truncated done')
+    }
+    const source = await add(file('levels.log', text))
+    t.match(await client.get(`${source}/search?q=a&order=random`), { status: 400, body: { field: 'order' } })
+    t.match(await client.get(`${source}/search?q=a&level=loud`), { status: 400, body: { field: 'level' } })
+  })
+
+  t.test('range and search by time; lines without a zone are read in the zone that is asked for', async t => {
+    const lineAt = (minute: number): string => `2026-11-21 10:${String(minute).padStart(2, '0')}:00 line ${minute}`
+    const text = Array.from({ length: 60 }, (_, minute) => `${lineAt(minute)}\n  more of it\n`).join('')
+    const source = await add(file('times.log', text))
+    const search = async (query: string) => {
+      const stream = await openStream(client, `${source}/search?q=line&context=0&${query}`)
+      await stream.ended
+      return stream.events.map(({ event, data }) => (event === 'hit' ? data.text.split(' ')[3] : event)).join(' ')
+    }
+    t.equal(await search('since=2026-11-21T10:10:00Z&until=2026-11-21T10:13:00Z&zone=0'), '10 11 12 done')
+    t.equal(await search('since=2026-11-21T09:57:30Z&zone=60'), '58 59 done')
+    t.equal(await search('since=2026-11-21T10:57:30%2B02:00&zone=120'), '58 59 done', 'the zone of the question is another matter')
+    t.equal(await search('until=2026-11-21T10:02:00Z&zone=0&order=newest'), '1 0 done')
+    t.equal(await search('since=2027-01-01T00:00:00Z&zone=0'), 'done')
+    const window = (await client.get(`${source}/range?time=2026-11-21T10:30:00Z&zone=0&size=200`)).body
+    t.match(window, { startOffset: text.indexOf(lineAt(30)), truncatedHead: true })
+    t.equal(window.lines[0], lineAt(30))
+    t.match((await client.get(`${source}/range?time=2027-01-01T00:00:00Z`)).body, { startOffset: text.length, lines: [] })
+    const untimed = await add(file('untimed.log', 'a\nb\n'))
+    t.match(await client.get(`${untimed}/range?time=2027-01-01T00:00:00Z`), { status: 400, body: { code: 'no_times' } })
+    const stream = await openStream(client, `${untimed}/search?q=a&since=2027-01-01T00:00:00Z`)
+    await stream.ended
+    t.match(stream.events, [{ event: 'error', data: { message: /No line of this log says when/ } }])
+    t.match(await client.get(`${source}/range?time=yesterday`), { status: 400, body: { field: 'time' } })
+    t.match(await client.get(`${source}/search?q=a&since=2026-11-21T10:00:00`), { status: 400, body: { field: 'since' } })
+    t.match(await client.get(`${source}/search?q=a&until=2026-99-21T10:00:00Z`), { status: 400, body: { field: 'until' } })
+    t.match(await client.get(`${source}/search?q=a&since=2026-11-21T10:00:00Z&zone=999`), { status: 400, body: { field: 'zone' } })
+  })
+
   t.test('search: an expression that would run for ever is stopped, and nobody else waits', async t => {
     const source = await add(file('evil.log', `${'a'.repeat(5000)}!\n`))
     // The looks whether it goes on. While they are held nothing stops it, and it does not end by itself.

@@ -56,7 +56,7 @@ t.test('a stored token is not sent to a server that a checkout names', async t =
     const cwd = t.testdir(files as never)
     // Each place with each of the two tokens; the first with every command.
     const isFirst = what === attacks[0]?.[0]
-    const others = isFirst ? [['status'], ['logs', 'dep_1'], ['logs', '-f', 'dep_1'], ['cancel', 'dep_1'], ['rollback', '--yes']] : []
+    const others = isFirst ? [['status'], ['logs', 'dep_1'], ['logs', '-f', 'dep_1'], ['cancel', 'dep_1'], ['tail', 'app.log'], ['rollback', '--yes']] : []
     for (const words of [['list'], ['push'], ...others]) {
       const { code, stderr } = await svc(words, { cwd, env })
       t.equal(code, 1, `${what}: ${words.join(' ')}`)

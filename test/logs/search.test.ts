@@ -55,6 +55,46 @@ t.test('a large file: every hit once, in the order of the file, by two threads',
   t.equal((await hits({ fromOffset: middle + 1, toOffset: found[202]!.offset })).length, 1, 'lines that begin in the range')
 })
 
+t.test('the newest first: the same hits the other way round, and on from the oldest of them', async t => {
+  const lines = Array.from({ length: 400_000 }, (_, n) => (n % 1000 === 7 ? `line ${n} needle` : `line ${n} ${'x'.repeat(n % 90)}`))
+  const { run, hits, size } = await stage(t, lines.map(line => `${line}\n`).join(''))
+  const forward = await hits({ context: 3 })
+  const found = await hits({ context: 3, isNewestFirst: true })
+  t.equal(found.length, 400)
+  t.same([...found].reverse(), forward)
+  t.same((await run({ isNewestFirst: true })).at(-1), { event: 'done', data: { scannedBytes: size } })
+  const cut = await run({ isNewestFirst: true, maxHits: 10 })
+  t.same(cut.slice(0, 10).map(event => event.event === 'hit' && event.data.offset), forward.slice(-10).reverse().map(({ offset }) => offset))
+  t.match(cut.slice(10), [{ event: 'truncated', data: { maxHits: 10 } }, { event: 'done', data: { scannedBytes: size - found[9]!.offset } }])
+  const older = await hits({ isNewestFirst: true, maxHits: 10, toOffset: found[9]!.offset })
+  t.same(older.map(({ offset }) => offset), found.slice(10, 20).map(({ offset }) => offset), 'no hit twice, none left out')
+  t.same((await hits({ isNewestFirst: true, fromOffset: found[3]!.offset })).length, 4)
+})
+
+t.test('the newest first where every line is a hit: as many as may be, the last of them', async t => {
+  const { hits } = await stage(t, Array.from({ length: 300_000 }, (_, n) => `n ${n}\n`).join(''))
+  const found = await hits({ q: 'n', isNewestFirst: true, maxHits: 5000 })
+  t.same(found.map(({ text }) => text), Array.from({ length: 5000 }, (_, n) => `n ${299_999 - n}`))
+})
+
+t.test('only lines of a level or worse; a line of a stack trace has that of the line it belongs to', async t => {
+  const { hits } = await stage(t, [
+    'needle 0', 'INFO needle 1', '{"level":50,"msg":"needle 2"}', '    at needle 3', 'WARN needle 4', '  more needle 5', 'DEBUG needle 6', ''
+  ].join('\n'))
+  const numbers = async (query: Partial<SearchQuery>) => (await hits(query)).map(({ text }) => /needle (\d)/.exec(text)?.[1]).join('')
+  t.equal(await numbers({}), '0123456')
+  t.equal(await numbers({ level: 'error' }), '23')
+  t.equal(await numbers({ level: 'warn' }), '2345')
+  t.equal(await numbers({ level: 'warn', isNewestFirst: true }), '5432')
+  t.equal(await numbers({ level: 'warn', isNewestFirst: true, maxHits: 2 }), '54')
+  t.equal(await numbers({ level: 'debug' }), '123456')
+})
+
+t.test('a level where no line says one takes no longer than without', async t => {
+  const { hits } = await stage(t, 'a\n'.repeat(1_000_000), 500)
+  t.equal((await hits({ q: 'a', level: 'error' })).length, 0)
+})
+
 t.test('lines longer than a block, and none that ends', async t => {
   const long = `${'y'.repeat(1_500_000)}needle${'y'.repeat(700_000)}`
   const { hits } = await stage(t, `first\n${long}\nlast needle`)

@@ -63,15 +63,19 @@ function timeText(value: unknown): string {
 const dim: TextStyle = { ...plainStyle, isDim: true }
 const bold: TextStyle = { ...plainStyle, isBold: true }
 
-function levelStyle(level: string): TextStyle {
+/** How a level's word is shown. */
+export function levelStyle(level: string): TextStyle {
   if (/^(ERR|FATAL|CRIT|ALERT|EMERG|PANIC)/.test(level)) return { ...bold, foreground: 1 }
   if (level.startsWith('WARN')) return { ...bold, foreground: 3 }
   if (/^(DEBUG|TRACE|VERBOSE|SILLY)/.test(level)) return { ...plainStyle, foreground: 8 }
   return { ...plainStyle, foreground: 4 }
 }
 
-/** The columns one after the other, each as wide as its kind asks for; control characters are left out. */
-export function jsonSpans(columns: JsonColumns | null): Span[] | null {
+/**
+ * The columns one after the other, each as wide as its kind asks for; control characters are left out. `isFolded`: of
+ * the other fields only their names are shown.
+ */
+export function jsonSpans(columns: JsonColumns | null, { isFolded = false } = {}): Span[] | null {
   if (columns === null) return null
   const { time, level, message, rest } = columns
   const spans: Span[] = []
@@ -81,6 +85,10 @@ export function jsonSpans(columns: JsonColumns | null): Span[] | null {
   if (time !== '') put(`${time.padEnd(timeCells)}  `, dim)
   if (level !== '') put(`${level.padEnd(levelCells)}  `, levelStyle(level))
   put(message, plainStyle)
+  if (isFolded) {
+    put(rest.length === 0 ? '' : `  {${rest.map(([name]) => name).join(', ')}}`, dim)
+    return spans
+  }
   for (const [name, value] of rest) {
     put(`  ${name}=`, dim)
     put(valueText(value), dim)

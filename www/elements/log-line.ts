@@ -24,6 +24,8 @@ export function lineNode(line: LogLine, style: TextStyle, { format, hasTimes, pa
     node.textContent = line.text
     return node
   }
+  const level = format.level?.(line.text) ?? null
+  if (level !== null) node.dataset['level'] = level
   const source = line.source === undefined ? undefined : sources[line.source]
   if (source !== undefined) node.append(sourceNode(source.words, line.source as number))
   if (hasTimes && line.at !== '') {

@@ -23,8 +23,11 @@ export const logSheet = css`
     .bar button[aria-pressed='true'] { background: var(--accent-quiet); color: var(--accent); }
     /* Beside others there is room for the pictures only; the words are still said. */
     @container (max-width: 540px) {
+      .bar select { width: 104px; }
       .bar button:has(> .icon) > span { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
     }
+    .bar select { width: 150px; min-height: 32px; padding-block: 0; border-color: transparent; background-color: transparent; font-size: var(--size-13); }
+    .bar select:hover { background-color: var(--hover); }
     .bar form { display: flex; flex-basis: 100%; flex-wrap: wrap; align-items: center; gap: 8px; padding: 4px 0; }
     .bar form label { font-size: var(--size-13); }
     .bar form input { width: auto; }
@@ -58,6 +61,8 @@ export const logSheet = css`
     .line { display: flex; min-height: 1.4em; padding-inline: 16px; white-space: pre; cursor: text; }
     &[wrap] .line { white-space: pre-wrap; word-break: break-all; }
     &[wrap] .lines { right: 0; }
+    .line[data-level='error'] { box-shadow: inset 3px 0 var(--ansi-1); }
+    .line[data-level='warn'] { box-shadow: inset 3px 0 var(--ansi-3); }
     .line:hover { background: var(--hover); }
     .line.here { background: var(--accent-quiet); box-shadow: inset 3px 0 var(--accent); }
     .line time { flex: none; width: 14ch; color: var(--muted); user-select: none; }

@@ -5,9 +5,12 @@ import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import type { Connection } from '../server/client.js'
 import { LogFile } from '../state/log-file.js'
-import { LogSearch, patternOf } from '../state/log-search.js'
+import { FilteredLog } from '../state/filtered-log.js'
+import type { LogLevel } from '../state/log-level.js'
+import { isNothing, LogSearch, noSought, patternOf } from '../state/log-search.js'
 import type { Sought } from '../state/log-search.js'
-import { jsonFormat, plainFormat } from './log-format.js'
+import { jsonFormat, logFormat } from './log-format.js'
+import { levelChoice, noneWords } from './log-level-choice.js'
 import { SvcLog } from './svc-log.js'
 import type { LogViewEvent } from './svc-log.js'
 import { SvcLogRail } from './svc-log-rail.js'
@@ -81,8 +84,11 @@ export class SvcLogFile extends SvcElement {
   #file: LogFile | null = null
   #search: LogSearch | null = null
   #isSearching = false
+  #level: LogLevel | null = null
+  #filtered: FilteredLog | null = null
+  #filtering = new AbortController()
   #at: number | null = null
-  #seen = { first: 0, last: 0 }
+  #seen = { first: 0, last: 0, isFollowing: true }
 
   protected override connected(): void {
     const { calls, source, connection, signal } = this
@@ -93,7 +99,10 @@ export class SvcLogFile extends SvcElement {
     void file.open({ at: this.#at })
     if (this.#at !== null) this.#showPlace(file)
     if (this.place.sought !== null) this.#run(this.place.sought)
-    this.signal.addEventListener('abort', () => this.#search?.cancel())
+    this.signal.addEventListener('abort', () => {
+      this.#search?.cancel()
+      this.#filtering.abort()
+    })
     this.listen(this, 'keydown', event => this.#key(event as KeyboardEvent))
   }
 
@@ -125,14 +134,16 @@ export class SvcLogFile extends SvcElement {
       <span class="size number" title="${filePath}">
         ${file.state === 'loading' ? null : sizeWords(file.size)}${/\.gz$/i.test(filePath) ? ` · ${t('compressed, shown inflated')}` : null}
       </span>
+      ${levelChoice(this.#level, level => this.#filter(level))}
       ${this.hasAttribute('plain')
         ? null
         : html`
           <button type="button" class="quiet" aria-pressed="${this.#isSearching ? 'true' : 'false'}"
             aria-keyshortcuts="/" @click="${() => this.#switchSearch()}">${icon('search')}<span>${t('Search')}</span></button>`}`
     return html`
-      <svc-log class="${this.#hasRail(file) ? 'tall railed' : 'tall'}" downloadable="" heading="${label}" .output="${file}"
-        .format="${kind === 'json' ? jsonFormat : plainFormat}" .tools="${tools}"
+      <svc-log class="${this.#hasRail(file) ? 'tall railed' : 'tall'}" downloadable="" heading="${label}" .output="${this.#filtered ?? file}"
+        .none="${noneWords(this.#level)}"
+        .format="${kind === 'json' ? jsonFormat : logFormat}" .tools="${tools}"
         .pattern="${this.#search === null ? null : patternOf(this.#search.sought)}"
         @logview="${(event: Event) => this.#viewed(event as LogViewEvent)}"
         @logtime="${() => this.#moved(this.#file?.offsetOf(this.#seen.first) ?? null)}"
@@ -156,8 +167,7 @@ export class SvcLogFile extends SvcElement {
 
   #viewed({ first, last, isFollowing }: LogViewEvent): void {
     if (isFollowing && this.#at !== null && this.#file?.state === 'open') this.#moved(null)
-    if (first === this.#seen.first && last === this.#seen.last) return
-    this.#seen = { first, last }
+        this.#seen = { first: this.#filtered?.originOf(first) ?? first, last: this.#filtered?.originOf(last) ?? last, isFollowing }
     const rail = this.querySelector('svc-log-rail') as SvcLogRail | null
     if (rail !== null && this.#file !== null) rail.place = this.#railPlace(this.#file)
   }
@@ -169,7 +179,7 @@ export class SvcLogFile extends SvcElement {
       file.removeEventListener('change', show)
       const at = this.#at
       const found = file.lines.findIndex((_, index) => (file.offsetOf(file.firstNumber + index) ?? -1) >= (at ?? 0))
-      if (found !== -1) queueMicrotask(() => this.#log?.reveal(file.firstNumber + found))
+      if (found !== -1) queueMicrotask(() => this.#log?.reveal(this.#shownNumber(file.firstNumber + found)))
     }
     file.addEventListener('change', show, { signal: this.signal })
   }
@@ -180,7 +190,7 @@ export class SvcLogFile extends SvcElement {
     if (offset >= file.size) return this.#log?.follow()
     try {
       const line = await file.jump(offset)
-      this.#log?.reveal(line, 'top')
+      this.#log?.reveal(this.#shownNumber(line), 'top')
       this.#moved(offset)
     } catch (error) {
       this.#failed(error)
@@ -190,7 +200,7 @@ export class SvcLogFile extends SvcElement {
   async #showHit(offset: number): Promise<void> {
     try {
       const line = await (this.#file as LogFile).jump(offset)
-      this.#log?.reveal(line)
+      this.#log?.reveal(this.#shownNumber(line))
       this.#moved(offset)
     } catch (error) {
       this.#failed(error)
@@ -208,7 +218,7 @@ export class SvcLogFile extends SvcElement {
 
   #ask(sought: Sought): void {
     this.#search?.cancel()
-    if (sought.q === '') {
+    if (isNothing(sought)) {
       this.#search = null
       this.update()
     } else {
@@ -226,11 +236,30 @@ export class SvcLogFile extends SvcElement {
     this.update()
   }
 
+  /** Shows only lines of a level or worse; null: all. */
+  #filter(level: LogLevel | null): void {
+    const place = this.#seen.isFollowing ? null : this.#seen.first
+    this.#filtering.abort()
+    this.#filtering = new AbortController()
+    this.#level = level
+    const { signal } = this.#filtering
+    this.#filtered = level === null || this.#file === null ? null : new FilteredLog({ text: this.#file, least: level, signal })
+    this.update()
+    if (place === null) return
+    // Once the log has the other lines.
+    setTimeout(() => (this.querySelector('svc-log') as SvcLog | null)?.reveal(this.#shownNumber(place), 'top'))
+  }
+
+  /** The number, in what is shown, of a line of the whole log. */
+  #shownNumber(number: number): number {
+    return this.#filtered === null ? number : this.#filtered.numberOf(number)
+  }
+
   #switchSearch(): void {
     this.#isSearching = !this.#isSearching
     this.update()
     if (!this.#isSearching) {
-      this.#ask({ q: '', isRegex: false, ignoresCase: true })
+      this.#ask(noSought)
       this.querySelector<HTMLElement>('svc-log .scroll')?.focus({ preventScroll: true })
       return
     }

@@ -1,10 +1,12 @@
 import { css, SvcElement } from '../dom/element.js'
 import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { patternOf } from '../state/log-search.js'
+import { noSought, patternOf } from '../state/log-search.js'
 import type { LogSearching, Sought } from '../state/log-search.js'
 import { stripAnsi } from './ansi.js'
+import { levelOfLine } from '../state/log-level.js'
 import { errorLine } from './field.js'
+import { levelChoice, levelOf } from './log-level-choice.js'
 import { hitsIn } from './log-pieces.js'
 import { sizeWords } from './words.js'
 import { countWords, t } from '../words/t.js'
@@ -58,6 +60,12 @@ export class SvcLogSearch extends SvcElement {
       form .field-line { flex-wrap: nowrap; gap: 8px; }
       form .check { min-height: 24px; font-size: var(--size-13); gap: 6px; }
       form p { flex: 1; min-width: 120px; font-size: var(--size-13); }
+      form select { width: auto; min-height: 32px; font-size: var(--size-13); }
+      details { font-size: var(--size-13); }
+      summary { color: var(--muted); cursor: pointer; }
+      .times { display: flex; flex-wrap: wrap; gap: 8px; padding-top: 8px; }
+      .times label { flex: 1 1 210px; display: grid; gap: 4px; min-width: 0; }
+      .times input { width: 100%; min-width: 0; font-size: var(--size-13); }
       progress { width: 100%; height: 4px; accent-color: var(--accent); }
 
       .hits { overflow-y: auto; min-height: 0; overscroll-behavior: contain; }
@@ -79,6 +87,8 @@ export class SvcLogSearch extends SvcElement {
         white-space: pre-wrap;
         overflow-wrap: anywhere;
       }
+      .hits button[data-level='error'] { box-shadow: inset 3px 0 var(--ansi-1); }
+      .hits button[data-level='warn'] { box-shadow: inset 3px 0 var(--ansi-3); }
       .hits button:focus-visible { outline-offset: -2px; }
       .hits button[aria-current] { background: var(--accent-quiet); box-shadow: inset 3px 0 var(--accent); }
       .hits .of { max-width: 100%; color: var(--accent); font-family: var(--sans); }
@@ -114,12 +124,15 @@ export class SvcLogSearch extends SvcElement {
     const hits = this.#search?.hits ?? []
     if (hits.length === 0) return
     const at = this.#current === null ? (by === 1 ? -1 : 0) : hits.indexOf(this.#current)
+    if (by === 1 && at === hits.length - 1 && this.#search?.hasOlder === true) return this.#older()
     this.#choose(hits[(at + by + hits.length) % hits.length] as Hit)
   }
 
   protected override view(): Template {
     const search = this.#search
-    const sought = search?.sought
+    const sought = search?.sought ?? noSought
+    const hasTimes = typeof sought.sinceMs === 'number' || typeof sought.untilMs === 'number'
+    const hits = search?.hits ?? []
     const label = this.sources.length === 0 ? t('Search the whole file') : t('Search these files')
     const check = (name: string, words: string, isOn: boolean): Template => html`
       <label class="check"><input type="checkbox" name="${name}" .checked="${isOn}">${words}</label>`
@@ -127,13 +140,21 @@ export class SvcLogSearch extends SvcElement {
       <form role="search" @submit="${(event: Event) => this.#ask(event)}">
         <div class="field-line">
           <input type="search" name="q" aria-label="${label}" placeholder="${label}"
-            autocomplete="off" autocapitalize="off" spellcheck="false" .value="${sought?.q ?? ''}">
+            autocomplete="off" autocapitalize="off" spellcheck="false" .value="${sought.q}">
           <button class="primary">${t('Search')}</button>
         </div>
         <div>
-          ${check('regex', t('Regular expression'), sought?.isRegex ?? false)}
-          ${check('cased', t('Match case'), sought !== undefined && !sought.ignoresCase)}
+          ${check('regex', t('Regular expression'), sought.isRegex)}
+          ${check('cased', t('Match case'), search !== null && !sought.ignoresCase)}
+          ${levelChoice(sought.level ?? null)}
         </div>
+        <details .open="${hasTimes}">
+          <summary>${t('Between two times')}</summary>
+          <div class="times">
+            <label>${t('From')}<input name="since" type="datetime-local" step="1" .value="${localTime(sought.sinceMs)}"></label>
+            <label>${t('Until')}<input name="until" type="datetime-local" step="1" .value="${localTime(sought.untilMs)}"></label>
+          </div>
+        </details>
         ${search === null ? null : this.#status(search)}
       </form>
       <div class="hits">
@@ -141,10 +162,10 @@ export class SvcLogSearch extends SvcElement {
           ? null
           : html`
             <ol translate="no" aria-label="${t('Hits')}" @keydown="${(event: Event) => this.#key(event as KeyboardEvent)}">
-              ${search.hits.slice(0, this.#shown).map(hit => keyed(`${hit.source ?? ''} ${hit.offset}`, this.#hit(hit, search.sought)))}
+              ${hits.slice(0, this.#shown).map(hit => keyed(`${hit.source ?? ''} ${hit.offset}`, this.#hit(hit, search.sought)))}
             </ol>
-            ${search.hits.length > this.#shown
-              ? html`<button type="button" class="more" @click="${() => this.#more()}">${t('More hits')}</button>`
+            ${hits.length > this.#shown || search.hasOlder
+              ? html`<button type="button" class="more" @click="${() => this.#older()}">${t('Older hits')}</button>`
               : null}`}
       </div>`
   }
@@ -165,7 +186,7 @@ export class SvcLogSearch extends SvcElement {
         ? count
         : t('{hits} in {done} of {all}', { hits: count, done: sizeWords(progress.done), all: sizeWords(progress.all) }),
       done: hits.length > 0 ? count : this.sources.length === 0 ? t('Not found in this file.') : t('Not found in these files.'),
-      cut: t('The first {hits}; there are more.', { hits: count }),
+      cut: t('The newest {hits}; there are older ones.', { hits: count }),
       cancelled: t('{hits}, then it was stopped.', { hits: count }),
       failed: count
     }[state]
@@ -185,14 +206,14 @@ export class SvcLogSearch extends SvcElement {
               </button>`}
       </div>
       ${state === 'running' ? html`<progress max="1" aria-label="${t('Searching')}"></progress>` : null}
-      ${errorLine(state === 'failed' ? problem : null)}`
+      ${errorLine(problem)}`
   }
 
   #hit(hit: Hit, sought: Sought): Template {
     const around = (lines: readonly string[]): string => lines.map(line => `${short(stripAnsi(line))}\n`).join('')
     return html`
       <li>
-        <button type="button" aria-current="${hit === this.#current ? 'true' : null}" @click="${() => this.#choose(hit)}">
+        <button type="button" data-level="${levelOfLine(hit.text)}" aria-current="${hit === this.#current ? 'true' : null}" @click="${() => this.#choose(hit)}">
           ${hit.source === undefined ? null : html`<span class="of cut">${this.sources[hit.source]?.words}</span>`}
           <span>${around(hit.before)}<b>${marked(stripAnsi(hit.text), sought)}</b>${hit.after.length === 0 ? null : `\n${around(hit.after).trimEnd()}`}</span>
         </button>
@@ -202,8 +223,14 @@ export class SvcLogSearch extends SvcElement {
   #ask(event: Event): void {
     event.preventDefault()
     const form = new FormData(event.currentTarget as HTMLFormElement)
-    const q = String(form.get('q') ?? '')
-    this.dispatchEvent(new LogSoughtEvent({ q, isRegex: form.has('regex'), ignoresCase: !form.has('cased') }))
+    this.dispatchEvent(new LogSoughtEvent({
+      q: String(form.get('q') ?? ''),
+      isRegex: form.has('regex'),
+      ignoresCase: !form.has('cased'),
+      level: levelOf(form.get('level')),
+      sinceMs: timeOf(form.get('since')),
+      untilMs: timeOf(form.get('until'))
+    }))
   }
 
   #choose(hit: Hit): void {
@@ -216,8 +243,11 @@ export class SvcLogSearch extends SvcElement {
     this.dispatchEvent(new LogHitEvent(hit))
   }
 
-  #more(): void {
+  /** Hits that were found and are not shown yet, or else those that were not asked for. */
+  #older(): void {
+    const search = this.#search
     this.#shown += shownHits
+    if (search !== null && search.hits.length < this.#shown) search.older()
     this.update()
   }
 
@@ -246,6 +276,17 @@ export function pressForSearch(event: KeyboardEvent, host: HTMLElement, begin: (
 /** The search is on the page after two renderings: that of its host, then its own. */
 export function focusSearch(host: HTMLElement): void {
   setTimeout(() => host.querySelector<HTMLElement>('svc-log-search input[type=search]')?.focus())
+}
+
+/** As the field has it: the reader's own time, without a zone; of null nothing. */
+function localTime(ms: number | null | undefined): string {
+  if (typeof ms !== 'number') return ''
+  return new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, 19)
+}
+
+function timeOf(given: unknown): number | null {
+  const ms = given === null || given === '' ? Number.NaN : new Date(String(given)).getTime()
+  return Number.isNaN(ms) ? null : ms
 }
 
 const short = (text: string): string => (text.length > shownCharacters ? `${text.slice(0, shownCharacters)}…` : text)

@@ -49,7 +49,8 @@ const thanksMs = 1600
 
 /**
  * A log, live: of a deployment, of a file, of several files. Properties `output`; `format`: how lines are shown;
- * `pattern`: what is marked; `sources`: the logs that lines are from; `tools`: more for its bar. Attributes: `wrap`,
+ * `pattern`: what is marked; `sources`: the logs that lines are from; `tools`: more for its bar; `none`: what is said
+ * where there is no line. Attributes: `wrap`,
  * `times` (switched by the reader too), `downloadable` (offers the whole as a file), `heading`. Events `outputdownload`,
  * `logview`. Keys, while the text has the focus: arrows, Page and Home scroll, End follows again, Ctrl-A selects all that
  * is held, Ctrl-C copies, Enter unfolds the line that is marked.
@@ -65,6 +66,7 @@ export class SvcLog extends SvcElement {
   #pattern: RegExp | null = null
   #sources: ReadonlyArray<{ words: string }> = []
   #tools: Template | null = null
+  #none = t('Nothing written yet.')
   #detach = new AbortController()
   #view: LogView | null = null
   #pointer: LogPointer | null = null
@@ -120,6 +122,17 @@ export class SvcLog extends SvcElement {
 
   get tools(): Template | null {
     return this.#tools
+  }
+
+  /** What is said where there is no line. */
+  set none(none: string) {
+    if (none === this.#none) return
+    this.#none = none
+    this.update()
+  }
+
+  get none(): string {
+    return this.#none
   }
 
   /** Shows a line by its number, and marks it. */
@@ -191,7 +204,7 @@ export class SvcLog extends SvcElement {
         @scroll="${() => this.#view?.scrolled()}" @click="${(event: Event) => this.#clicked(event)}"
         @keydown="${(event: Event) => this.#key(event as KeyboardEvent)}">
         ${output === undefined ? null : headLine(output)}
-        ${first === undefined ? html`<p class="none">${t('Nothing written yet.')}</p>` : null}
+        ${first === undefined ? html`<p class="none">${this.#none}</p>` : null}
         <div class="space"><div class="lines" translate="no"></div></div>
         <span class="ruler" aria-hidden="true">${'0'.repeat(100)}</span>
       </div>

@@ -5,14 +5,18 @@ import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import type { Connection } from '../server/client.js'
 import { LogFile } from '../state/log-file.js'
-import { patternOf } from '../state/log-search.js'
+import { isNothing, noSought, patternOf } from '../state/log-search.js'
 import type { Sought } from '../state/log-search.js'
+import { FilteredLog } from '../state/filtered-log.js'
+import type { LogLevel } from '../state/log-level.js'
 import type { LogLine } from '../state/log-text.js'
 import { MergedLog } from '../state/merged-log.js'
 import { MergedSearch } from '../state/merged-search.js'
 import type { MergedHit } from '../state/merged-search.js'
 import { timeOfLine } from '../state/line-time.js'
-import type { SvcLog } from './svc-log.js'
+import { mergedFormat } from './log-format.js'
+import { levelChoice, noneWords } from './log-level-choice.js'
+import type { LogViewEvent, SvcLog } from './svc-log.js'
 import { focusSearch, pressForSearch } from './svc-log-search.js'
 import type { LogHitEvent, LogSoughtEvent } from './svc-log-search.js'
 import { NoticeEvent } from './svc-notices.js'
@@ -55,6 +59,10 @@ export class SvcMergedLog extends SvcElement {
   #merged: MergedLog | null = null
   #search: MergedSearch | null = null
   #isSearching = false
+  #level: LogLevel | null = null
+  #filtered: FilteredLog | null = null
+  #filtering = new AbortController()
+  #seen = { first: 0, isFollowing: true }
 
   protected override connected(): void {
     const { calls, connection, signal } = this
@@ -65,7 +73,10 @@ export class SvcMergedLog extends SvcElement {
       file.addEventListener('change', () => this.update(), { signal })
       void file.open()
     }
-    signal.addEventListener('abort', () => this.#search?.cancel())
+    signal.addEventListener('abort', () => {
+      this.#search?.cancel()
+      this.#filtering.abort()
+    })
     this.listen(this, 'keydown', event => {
       pressForSearch(event as KeyboardEvent, this, () => (this.#isSearching ? focusSearch(this) : this.#switchSearch()))
     })
@@ -79,9 +90,11 @@ export class SvcMergedLog extends SvcElement {
           <p>${icon('warning')}<span>${source?.label}: ${file.problem}</span></p>`)}
       </div>
       <div class="parts">
-        <svc-log class="tall" wrap="" heading="${t('Merged by time')}" .output="${this.#merged}"
+        <svc-log class="tall" wrap="" heading="${t('Merged by time')}" .output="${this.#filtered ?? this.#merged}" .format="${mergedFormat}"
+          .none="${noneWords(this.#level)}"
           .pattern="${this.#search === null ? null : patternOf(this.#search.sought)}"
-          .sources="${this.#labels}" .tools="${this.#tools()}"></svc-log>
+          .sources="${this.#labels}" .tools="${this.#tools()}"
+          @logview="${(event: Event) => this.#viewed(event as LogViewEvent)}"></svc-log>
         ${this.#isSearching
           ? html`
             <svc-log-search .sources="${this.#labels}" .search="${this.#search}"
@@ -93,21 +106,45 @@ export class SvcMergedLog extends SvcElement {
 
   #tools(): Template {
     return html`
+      ${levelChoice(this.#level, level => this.#filter(level))}
       <button type="button" class="quiet" aria-pressed="${this.#isSearching ? 'true' : 'false'}"
         aria-keyshortcuts="/" @click="${() => this.#switchSearch()}">${icon('search')}<span>${t('Search')}</span></button>`
+  }
+
+  #viewed({ first, isFollowing }: LogViewEvent): void {
+    this.#seen = { first: this.#filtered?.originOf(first) ?? first, isFollowing }
+  }
+
+  /** Shows only lines of a level or worse; null: all. */
+  #filter(level: LogLevel | null): void {
+    const place = this.#seen.isFollowing ? null : this.#seen.first
+    this.#filtering.abort()
+    this.#filtering = new AbortController()
+    this.#level = level
+    const { signal } = this.#filtering
+    this.#filtered = level === null || this.#merged === null ? null : new FilteredLog({ text: this.#merged, least: level, signal })
+    this.update()
+    if (place === null) return
+    // Once the log has the other lines.
+    setTimeout(() => (this.querySelector('svc-log') as SvcLog | null)?.reveal(this.#shownNumber(place), 'top'))
+  }
+
+  /** The number, in what is shown, of a line of the whole log. */
+  #shownNumber(number: number): number {
+    return this.#filtered === null ? number : this.#filtered.numberOf(number)
   }
 
   #switchSearch(): void {
     this.#isSearching = !this.#isSearching
     if (this.#isSearching) focusSearch(this)
-    else this.#ask({ q: '', isRegex: false, ignoresCase: true })
+    else this.#ask(noSought)
     this.update()
   }
 
   #ask(sought: Sought): void {
     this.#search?.cancel()
     this.#search = null
-    if (sought.q !== '') {
+    if (!isNothing(sought)) {
       const search = new MergedSearch(sought, this.sources.map(({ label }) => label))
       this.#search = search
       void search.run(this.calls, this.sources.map(({ id }) => id))
@@ -120,7 +157,7 @@ export class SvcMergedLog extends SvcElement {
       const atMs = timeMs ?? (await timeBefore(this.#files[source] as LogFile, offset))
       const isHit = (line: LogLine): boolean => line.source === source && line.text.startsWith(text)
       const number = atMs === null ? null : await this.#merged?.jump(atMs, isHit)
-      if (typeof number === 'number') (this.querySelector('svc-log') as SvcLog | null)?.reveal(number)
+      if (typeof number === 'number') (this.querySelector('svc-log') as SvcLog | null)?.reveal(this.#shownNumber(number))
     } catch (error) {
       if (!this.signal.aborted) this.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
     }

@@ -74,6 +74,7 @@ export class LogsPage extends Page {
         .tools search { flex: 1 1 100%; }
         .viewers.two, .viewers.three, .viewers.four { grid-auto-flow: row; grid-template: none; grid-auto-rows: 60dvh; height: auto; }
         .chosen { bottom: 72px; }
+        .names { order: 1; flex-basis: 100%; }
       }
     }
   `

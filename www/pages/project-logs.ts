@@ -10,7 +10,13 @@ import { SvcDialog } from '../elements/svc-dialog.js'
 import type { SourcesAddedEvent } from '../elements/svc-log-add.js'
 import { logFileElements } from '../elements/svc-log-file.js'
 import type { LogPlace, LogPlaceEvent } from '../elements/svc-log-file.js'
+import type { LogHitEvent, LogSoughtEvent } from '../elements/svc-log-search.js'
 import { SvcLogSources } from '../elements/svc-log-sources.js'
+import { levelOf } from '../elements/log-level-choice.js'
+import { isNothing } from '../state/log-search.js'
+import type { Sought } from '../state/log-search.js'
+import { MergedSearch } from '../state/merged-search.js'
+import type { MergedHit } from '../state/merged-search.js'
 import { createLogCalls } from '../server/log-calls.js'
 import type { LogCalls } from '../server/log-calls.js'
 import { createPlaceCalls } from '../server/place-calls.js'
@@ -20,7 +26,8 @@ import { Page } from './page.js'
 
 /**
  * The log files of a project; with a source in the path, that file. Query of the list: `add`: the dialog that adds some
- * is open. Of a file: `at`: the offset of a line; `q`, `regex`, `cased`: what is searched for.
+ * is open; `q`, `regex`, `cased`, `level`, `since`, `until`: what is searched for in all of them. Of a file: those, and
+ * `at`: the offset of a line.
  */
 export class ProjectLogsPage extends Page {
   static override sheet = css`
@@ -28,6 +35,7 @@ export class ProjectLogsPage extends Page {
       /* A log uses all the room there is. */
       svc-app > .frame > .content > main > &:has(svc-log-file) { max-width: none; gap: 16px; }
       .viewer { height: calc(100dvh - 260px); min-height: 360px; overflow: clip; }
+      .all svc-log-search { max-height: 70dvh; }
       .back { display: flex; flex-wrap: wrap; align-items: baseline; gap: 4px 16px; min-width: 0; }
       .back code { min-width: 0; overflow-wrap: anywhere; color: var(--muted); }
       @media (max-width: 719px) { .viewer { height: calc(100dvh - 250px); min-height: 75dvh; } }
@@ -39,6 +47,9 @@ export class ProjectLogsPage extends Page {
   #project!: Resource<Project>
   #sources!: Resource<LogSource[]>
   #isFormLoaded = false
+  #search: MergedSearch | null = null
+  /** Of which files what was searched for last. */
+  #searched = ''
 
   get #projectId(): string {
     return this.place.params['id'] as string
@@ -51,10 +62,15 @@ export class ProjectLogsPage extends Page {
     this.entitle(t('Logs'), [{ words: t('Projects'), address: 'projects' }])
     this.#project = this.resource(signal => calls.project(this.#projectId, signal))
     this.#sources = this.resource(signal => this.#calls.sources(this.#projectId, signal))
+    this.signal.addEventListener('abort', () => this.#search?.cancel())
     this.moved()
   }
 
   protected override moved(): void {
+    if (this.place.params['sourceId'] !== undefined) {
+      this.#search?.cancel()
+      this.#searched = ''
+    }
     if (this.#isAdding && !this.#isFormLoaded) void this.attempt(() => this.#loadForm())
   }
 
@@ -86,6 +102,7 @@ export class ProjectLogsPage extends Page {
       </div>
       ${projectTabs(project.id, 'logs')}
       ${staleLine(this.#sources)}
+      ${this.#sources.value === undefined || this.#sources.value.length < 2 ? null : this.#searchAll(this.#sources.value)}
       <div class="card">
         ${loaded(this.#sources, 'the log files', sources => sources.length === 0
           ? html`
@@ -105,6 +122,38 @@ export class ProjectLogsPage extends Page {
           <svc-dialog heading="${t('Add log files')}" .content="${this.#form(project)}"
             @dialogclose="${() => this.#close()}"></svc-dialog>`
         : null}`
+  }
+
+  /** One search in all files of the project; its hits lead to their files. */
+  #searchAll(sources: readonly LogSource[]): Template {
+    const sought = soughtOf(this.place.query)
+    const ids = sources.map(({ id }) => id).join()
+    const wanted = isNothing(sought) ? '' : JSON.stringify([ids, sought])
+    if (wanted !== this.#searched) {
+      this.#searched = wanted
+      this.#search?.cancel()
+      this.#search = wanted === '' ? null : new MergedSearch(sought, sources.map(({ label }) => label))
+      void this.#search?.run(this.#calls, sources.map(({ id }) => id))
+    }
+    return html`
+      <section class="card all" aria-label="${t('Search all these log files')}">
+        <svc-log-search .sources="${sources.map(({ label }) => ({ words: label }))}" .search="${this.#search}"
+          @logsought="${(event: Event) => this.#seek((event as LogSoughtEvent).sought)}"
+          @loghit="${(event: Event) => this.#toHit(sources, (event as LogHitEvent).hit as MergedHit)}"></svc-log-search>
+      </section>`
+  }
+
+  #seek(sought: Sought): void {
+    const query = queryOf({ at: null, sought: isNothing(sought) ? null : sought })
+    const address = `projects/${this.#projectId}/logs`
+    // The same once more: what was written meanwhile may have it.
+    this.#searched = ''
+    this.context.go(query.size === 0 ? address : `${address}?${query}`, { isReplacing: true })
+  }
+
+  #toHit(sources: readonly LogSource[], { source, offset }: MergedHit): void {
+    const query = queryOf({ at: offset, sought: this.#search?.sought ?? null })
+    this.context.go(`projects/${this.#projectId}/logs/${(sources[source] as LogSource).id}?${query}`)
   }
 
   #form(project: Project): Template {
@@ -160,21 +209,36 @@ export class ProjectLogsPage extends Page {
 
 function placeOf(query: URLSearchParams): LogPlace {
   const at = query.get('at')
-  const q = query.get('q') ?? ''
+  const sought = soughtOf(query)
+  return { at: at !== null && /^\d{1,15}$/.test(at) ? Number(at) : null, sought: isNothing(sought) ? null : sought }
+}
+
+function soughtOf(query: URLSearchParams): Sought {
+  const timeOf = (name: string): number | null => {
+    const ms = Date.parse(query.get(name) ?? '')
+    return Number.isNaN(ms) ? null : ms
+  }
   return {
-    at: at !== null && /^\d{1,15}$/.test(at) ? Number(at) : null,
-    sought: q === '' ? null : { q, isRegex: query.has('regex'), ignoresCase: !query.has('cased') }
+    q: query.get('q') ?? '',
+    isRegex: query.has('regex'),
+    ignoresCase: !query.has('cased'),
+    level: levelOf(query.get('level')),
+    sinceMs: timeOf('since'),
+    untilMs: timeOf('until')
   }
 }
 
 function queryOf({ at, sought }: LogPlace): URLSearchParams {
   const query = new URLSearchParams()
   if (at !== null) query.set('at', String(at))
-  if (sought !== null) {
-    query.set('q', sought.q)
-    if (sought.isRegex) query.set('regex', '1')
-    if (!sought.ignoresCase) query.set('cased', '1')
-  }
+  if (sought === null) return query
+  const { q, isRegex, ignoresCase, level, sinceMs, untilMs } = sought
+  if (q !== '') query.set('q', q)
+  if (isRegex) query.set('regex', '1')
+  if (!ignoresCase) query.set('cased', '1')
+  if (level) query.set('level', level)
+  if (typeof sinceMs === 'number') query.set('since', new Date(sinceMs).toISOString())
+  if (typeof untilMs === 'number') query.set('until', new Date(untilMs).toISOString())
   return query
 }
 

@@ -1,4 +1,5 @@
 import type { LogKind, LogSource, LogSourceMeta, LogWindow } from '../../lib/model/log-source.js'
+import type { LogLevel } from '../../lib/model/log-level.js'
 import type { Client } from './client.js'
 
 /** What a source may be added with. */
@@ -11,6 +12,8 @@ export interface NewLogSource {
 export interface RangeQuery {
   direction: 'forward' | 'backward' | 'tail'
   offset?: number
+  /** Begins with the first line at or after it; lines without a zone are taken for the reader's. */
+  atMs?: number
   /** Bytes, at most 1 MiB. */
   size: number
 }
@@ -22,6 +25,13 @@ export interface LogSearchQuery {
   maxHits: number
   /** Lines before and after each hit. */
   context: number
+  /** Only lines of this level, or worse; null: all. */
+  level?: LogLevel | null
+  /** Only lines at or after it, and before `untilMs`. */
+  sinceMs?: number | null
+  untilMs?: number | null
+  /** Only lines that begin before this byte. */
+  toOffset?: number | null
 }
 
 /** How many of several were done, and what stood in the way of the others. */
@@ -43,6 +53,7 @@ export interface LogCalls {
   range(id: string, query: RangeQuery, signal?: AbortSignal): Promise<LogWindow>
   /** The event stream of what is written from now on. */
   stream(id: string, signal: AbortSignal): Promise<Response>
+  /** The newest hits first. */
   search(id: string, query: LogSearchQuery, signal: AbortSignal): Promise<Response>
   /** An address that downloads the whole file once, soon. */
   downloadAddress(id: string): Promise<string>
@@ -69,16 +80,21 @@ export function createLogCalls(client: Client): LogCalls {
     },
     remove: ids => ask('POST', 'api/log-sources/bulk', { body: { ids, action: 'delete' } }),
     meta: (id, signal) => ask('GET', `${at(id)}/meta`, { signal }),
-    range(id, { direction, offset, size }, signal) {
+    range(id, { direction, offset, atMs, size }, signal) {
       const query = new URLSearchParams({ direction, size: String(size) })
       if (offset !== undefined) query.set('offset', String(offset))
+      putTime(query, 'time', atMs)
       return ask('GET', `${at(id)}/range?${query}`, { signal })
     },
     stream: (id, signal) => send('GET', `${at(id)}/stream?tailLines=0`, { headers: events, signal }),
-    search(id, { q, isRegex, ignoresCase, maxHits, context }, signal) {
-      const query = new URLSearchParams({ q, maxHits: String(maxHits), context: String(context) })
+    search(id, { q, isRegex, ignoresCase, maxHits, context, level, sinceMs, untilMs, toOffset }, signal) {
+      const query = new URLSearchParams({ q, maxHits: String(maxHits), context: String(context), order: 'newest' })
       if (isRegex) query.set('regex', '1')
       if (ignoresCase) query.set('caseInsensitive', '1')
+      if (level) query.set('level', level)
+      if (typeof toOffset === 'number') query.set('toOffset', String(toOffset))
+      putTime(query, 'since', sinceMs)
+      putTime(query, 'until', untilMs)
       return send('GET', `${at(id)}/search?${query}`, { headers: events, signal })
     },
     async downloadAddress(id) {
@@ -86,4 +102,12 @@ export function createLogCalls(client: Client): LogCalls {
       return client.address(`${at(id)}/download?${new URLSearchParams({ ticket })}`)
     }
   }
+}
+
+/** The times of lines that have no zone are read as the reader of the page reads them. */
+function putTime(query: URLSearchParams, name: string, atMs: number | null | undefined): void {
+  if (typeof atMs !== 'number') return
+  const at = new Date(atMs)
+  query.set(name, at.toISOString())
+  query.set('zone', String(-at.getTimezoneOffset()))
 }

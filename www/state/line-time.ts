@@ -1,5 +1,6 @@
 /*
- * When a line of a log was written, by what it says itself. Pure.
+ * When a line of a log was written, by what it says itself. Pure. lib/model/line-time.ts and www/state/line-time.ts are
+ * the same file: the panel imports no code of lib, and a test compares the two.
  *
  *   2026-11-21T12:04:11.123Z, 2026-11-21 12:04:11,123 +0200   ISO 8601 and its usual variations, anywhere near the start
  *   [21/Nov/2026:12:04:11 +0000]                              access logs (NCSA)
@@ -7,7 +8,8 @@
  *   Nov 21 12:04:11                                           syslog (RFC 3164), which has no year
  *   {"time": …}, {"ts": 1795262651.2}                         a field of a JSON object: text, seconds or milliseconds
  *
- * A time without a zone is taken for one of the reader's own zone; a time without a year for the last one before `now`.
+ * A time without a zone is taken for one of the zone that is given, or of the reader's own; a time without a year for the
+ * last one before `now`.
  */
 
 /** A time stands within these first characters, or the line has none. */
@@ -20,12 +22,17 @@ const syslog = /^(?:<\d+>)?(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) ([ 
 const epochField = /"(?:time|timestamp|ts|t|@timestamp)"\s*:\s*(\d{9,13}(?:\.\d+)?)/
 const dayMs = 86_400_000
 
-/** Milliseconds since 1970; null: the line says nothing of its time. */
-export function timeOfLine(text: string, nowMs: number): number | null {
+/**
+ * Milliseconds since 1970; null: the line says nothing of its time. `zoneMinutes`: the zone of a time without one, in
+ * minutes east of Greenwich.
+ */
+export function timeOfLine(text: string, nowMs: number, zoneMinutes?: number): number | null {
   const head = text.length > headLength ? text.slice(0, headLength) : text
   // Nothing with a time is without a digit pair and a colon; most lines that have none end here.
   if (!/\d\d:\d\d|"t/.test(head)) return null
-  return isoTime(head) ?? accessTime(head) ?? slashTime(head) ?? syslogTime(head, nowMs) ?? epochTime(head)
+  const instant = (clock: Clock): number | null => instantOf(clock, zoneMinutes)
+  return isoTime(head, instant) ?? accessTime(head, instant) ?? slashTime(head, instant) ??
+    syslogTime(head, nowMs, instant) ?? epochTime(head)
 }
 
 interface Clock {
@@ -40,37 +47,39 @@ interface Clock {
   zone?: string | undefined
 }
 
-function isoTime(text: string): number | null {
+type Instant = (clock: Clock) => number | null
+
+function isoTime(text: string, instant: Instant): number | null {
   const found = iso.exec(text)
   if (found === null) return null
   const [, year, month, day, hour, minute, second = '0', fraction, zone] = found
-  return instantOf({
+  return instant({
     year: Number(year), month: Number(month), day: Number(day), hour: Number(hour), minute: Number(minute),
     second: Number(second), fraction, zone
   })
 }
 
-function accessTime(text: string): number | null {
+function accessTime(text: string, instant: Instant): number | null {
   const found = access.exec(text)
   if (found === null) return null
   const [, day, month, year, hour, minute, second, zone] = found
-  return instantOf({
+  return instant({
     year: Number(year), month: monthOf(month as string), day: Number(day), hour: Number(hour), minute: Number(minute),
     second: Number(second), zone
   })
 }
 
-function slashTime(text: string): number | null {
+function slashTime(text: string, instant: Instant): number | null {
   const found = slashes.exec(text)
   if (found === null) return null
   const [, year, month, day, hour, minute, second, fraction] = found
-  return instantOf({
+  return instant({
     year: Number(year), month: Number(month), day: Number(day), hour: Number(hour), minute: Number(minute),
     second: Number(second), fraction
   })
 }
 
-function syslogTime(text: string, nowMs: number): number | null {
+function syslogTime(text: string, nowMs: number, instant: Instant): number | null {
   const found = syslog.exec(text)
   if (found === null) return null
   const [, month, day, hour, minute, second] = found
@@ -78,9 +87,9 @@ function syslogTime(text: string, nowMs: number): number | null {
     month: monthOf(month as string), day: Number(day), hour: Number(hour), minute: Number(minute), second: Number(second)
   }
   const year = new Date(nowMs).getFullYear()
-  const thisYear = instantOf({ ...clock, year })
+  const thisYear = instant({ ...clock, year })
   // A clock that is a little ahead has not written last year's lines.
-  return thisYear === null || thisYear <= nowMs + dayMs ? thisYear : instantOf({ ...clock, year: year - 1 })
+  return thisYear === null || thisYear <= nowMs + dayMs ? thisYear : instant({ ...clock, year: year - 1 })
 }
 
 function epochTime(text: string): number | null {
@@ -92,15 +101,15 @@ function epochTime(text: string): number | null {
 
 const monthOf = (name: string): number => 'JanFebMarAprMayJunJulAugSepOctNovDec'.indexOf(name) / 3 + 1
 
-function instantOf({ year, month, day, hour, minute, second, fraction, zone }: Clock): number | null {
+function instantOf({ year, month, day, hour, minute, second, fraction, zone }: Clock, zoneMinutes?: number): number | null {
   if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 24 || minute > 59 || second > 60) return null
   const ms = fraction === undefined ? 0 : Math.floor(Number(`0.${fraction}`) * 1000)
-  if (zone === undefined) return new Date(year, month - 1, day, hour, minute, second, ms).getTime()
-  const offset = zone === 'Z' ? 0 : zoneMinutes(zone)
+  if (zone === undefined && zoneMinutes === undefined) return new Date(year, month - 1, day, hour, minute, second, ms).getTime()
+  const offset = zone === undefined ? (zoneMinutes as number) : zone === 'Z' ? 0 : minutesOf(zone)
   return Date.UTC(year, month - 1, day, hour, minute, second, ms) - offset * 60_000
 }
 
-function zoneMinutes(zone: string): number {
+function minutesOf(zone: string): number {
   const digits = zone.replace(':', '')
   const minutes = Number(digits.slice(1, 3)) * 60 + Number(digits.slice(3, 5))
   return digits.startsWith('-') ? -minutes : minutes

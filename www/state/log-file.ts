@@ -1,17 +1,15 @@
 import type { LogWindow } from '../../lib/model/log-source.js'
 import { pauseMs, Refused } from '../server/client.js'
 import type { ConnectionState } from '../server/client.js'
-import type { LogCalls } from '../server/log-calls.js'
+import type { LogCalls, RangeQuery } from '../server/log-calls.js'
 import { followEvents } from '../server/sse.js'
 import type { ServerEvent } from '../server/sse.js'
 import { t } from '../words/t.js'
 import { createHeldLines } from './held-lines.js'
 import type { HeldLimits, LinePart } from './held-lines.js'
-import { timeOfLine } from './line-time.js'
 import { knownLines, lineOf, mayBeUnfinished, partOf, placeOf, textOf } from './log-parts.js'
 import { Announcer } from './log-text.js'
 import type { LogLine, LogText } from './log-text.js'
-import { findTime } from './time-search.js'
 
 /*
  * A log file on the server, of which a part is held here: windows of whole lines, by byte (§4.9 `range`), and what is
@@ -35,7 +33,8 @@ export interface LogFileNeeds {
 }
 
 const windowBytes = 256 * 1024
-const seekBytes = 32 * 1024
+/** Enough to know whether a line is there. */
+const seekBytes = 4 * 1024
 /** What was written while the connection was lost is read up to this; more is shown by its end. */
 const maxMissedBytes = 16 * 1024 * 1024
 const failurePauseMs = 2000
@@ -149,14 +148,8 @@ export class LogFile extends Announcer implements LogText {
   }
 
   async seek(atMs: number): Promise<number | null> {
-    const nowMs = Date.now()
-    const found = await findTime({
-      sizeBytes: this.size,
-      atMs,
-      read: offset => this.#read({ direction: 'forward', offset }, seekBytes),
-      timeOf: line => timeOfLine(line, nowMs)
-    })
-    return found === null ? null : (await this.jump(found.offset)) + found.line
+    const window = await this.#read({ direction: 'forward', atMs }, seekBytes)
+    return window.lines.length === 0 ? null : this.jump(window.startOffset)
   }
 
   reach(edge: 'start' | 'end'): void {
@@ -177,7 +170,7 @@ export class LogFile extends Announcer implements LogText {
     }
   }
 
-  #read(query: { direction: 'forward' | 'backward' | 'tail'; offset?: number }, size = windowBytes): Promise<LogWindow> {
+  #read(query: Omit<RangeQuery, 'size'>, size = windowBytes): Promise<LogWindow> {
     return this.#needs.calls.range(this.#needs.id, { ...query, size }, this.#needs.signal)
   }
 

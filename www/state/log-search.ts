@@ -1,16 +1,24 @@
 import type { LogHit } from '../../lib/model/log-source.js'
 import type { LogCalls, LogSearchQuery } from '../server/log-calls.js'
+import { Refused } from '../server/client.js'
 import { readEvents } from '../server/sse.js'
 import type { ServerEvent } from '../server/sse.js'
 import { Announcer } from './log-text.js'
 
-/** `cut`: there are more hits than were asked for. */
+/** `cut`: there are older hits than those that were asked for. */
 export type SearchState = 'running' | 'done' | 'cut' | 'cancelled' | 'failed'
 
-/** What is searched for. */
-export type Sought = Pick<LogSearchQuery, 'q' | 'isRegex' | 'ignoresCase'>
+/** What is searched for. An empty text: any line of the level and the time. */
+export type Sought = Pick<LogSearchQuery, 'q' | 'isRegex' | 'ignoresCase' | 'level' | 'sinceMs' | 'untilMs'>
 
-export const maxHits = 1000
+export const noSought: Sought = { q: '', isRegex: false, ignoresCase: true }
+
+/** Nothing is searched for. */
+export const isNothing = ({ q, level, sinceMs, untilMs }: Sought): boolean =>
+  q === '' && (level ?? null) === null && (sinceMs ?? null) === null && (untilMs ?? null) === null
+
+/** Asked for at once, and each time that older ones are wanted. */
+export const maxHits = 200
 const contextLines = 2
 
 /** A search as it is shown. */
@@ -22,9 +30,13 @@ export interface LogSearching extends EventTarget {
   readonly problem: string | null
   readonly progress: { done: number; all: number } | null
   cancel(): void
+  /** There are older hits, or there may be: the connection broke. */
+  readonly hasOlder: boolean
+  /** Searches on from the oldest hit. */
+  older(): void
 }
 
-/** A search of a whole file on the server; hits come as they are found. Dispatches `change`. */
+/** A search of a whole file on the server, the newest hits first; they come as they are found. Dispatches `change`. */
 export class LogSearch extends Announcer implements LogSearching {
   readonly sought: Sought
   readonly hits: LogHit[] = []
@@ -33,6 +45,8 @@ export class LogSearch extends Announcer implements LogSearching {
   /** Bytes that were looked at, and all there are; null: not told yet. */
   progress: { done: number; all: number } | null = null
   readonly #stop = new AbortController()
+  #goOn = (): void => {}
+  #isBroken = false
 
   constructor(sought: Sought) {
     super()
@@ -40,18 +54,41 @@ export class LogSearch extends Announcer implements LogSearching {
   }
 
   async run(calls: Pick<LogCalls, 'search'>, sourceId: string): Promise<void> {
+    this.#goOn = () => void this.run(calls, sourceId)
     try {
-      const query = { ...this.sought, maxHits, context: contextLines }
+      // Any line, where only a level or a time is asked for.
+      const any = this.sought.q === '' ? { q: '^', isRegex: true } : {}
+      const toOffset = this.hits.at(-1)?.offset ?? null
+      const query = { ...this.sought, ...any, maxHits, context: contextLines, toOffset }
       const response = await calls.search(sourceId, query, this.#stop.signal)
       await readEvents(response, event => this.#event(event), text => this.#comment(text))
       // A stream that just ends was broken on its way.
-      if (this.state === 'running') this.state = 'cancelled'
+      if (this.state === 'running') {
+        this.state = 'cancelled'
+        this.#isBroken = true
+      }
     } catch (error) {
       if (this.state !== 'running') return
       this.state = this.#stop.signal.aborted ? 'cancelled' : 'failed'
+      // What the server refuses it refuses again.
+      this.#isBroken = this.state === 'failed' && !(error instanceof Refused)
       this.problem = this.state === 'failed' && error instanceof Error ? error.message : null
     }
     this.announce()
+  }
+
+  get hasOlder(): boolean {
+    return this.state === 'cut' || this.#isBroken
+  }
+
+  older(): void {
+    if (!this.hasOlder) return
+    this.state = 'running'
+    this.problem = null
+    this.#isBroken = false
+    this.progress = null
+    this.announce()
+    this.#goOn()
   }
 
   cancel(): void {

@@ -4,7 +4,8 @@ import type { LogLine, LogText } from './log-text.js'
 
 /*
  * Several logs as one, in the order of the times that their lines say. A line that says none belongs to the one before
- * it. Lines that are new wait a moment for those of the other logs, which may come a little later though they are older.
+ * it, and so does one whose time steps back: the lines of a file keep their order, whatever its clock did. A time of the
+ * future is none: it stands in the text. A log whose lines say no time at all stands at the end. Lines that are new wait a moment for those of the other logs, which may come a little later though they are older.
  *
  * Of the past, what is shown begins where every log has lines: before that, one log alone would look like silence of the
  * others. So the log whose lines reach back least is the one that is paged in next. Where the reader has gone to another
@@ -129,9 +130,8 @@ export class MergedLog extends Announcer implements LogText {
     }
     const from = this.#times.findIndex(timeMs => timeMs >= atMs)
     if (from === -1) return null
-    let found = from
-    while (found < this.lines.length && this.#times[found] === this.#times[from] && !isIt(this.lines[found] as LogLine)) found++
-    return this.#firstNumber + (this.#times[found] === this.#times[from] ? found : from)
+    const found = this.lines.findIndex((line, place) => place >= from && isIt(line))
+    return this.#firstNumber + (found === -1 ? from : found)
   }
 
   #changed(index: number): void {
@@ -245,38 +245,50 @@ export class MergedLog extends Announcer implements LogText {
     this.#trim()
   }
 
-  /** When the last line that a part holds was written. */
+  /** The last time that a part holds; Infinity: none. What was taken of it is not looked at again. */
   #endOf(index: number): number {
-    const { lines } = this.#needs.parts[index] as LogText
+    const part = this.#needs.parts[index] as LogText
+    const taken = this.#taken[index]
+    const isKnown = taken !== undefined && taken.epoch === part.epoch
     const nowMs = Date.now()
-    for (let place = lines.length - 1; place >= 0; place--) {
-      const timeMs = timeOfLine((lines[place] as LogLine).text, nowMs)
-      if (timeMs !== null) return timeMs
-    }
-    return Infinity
+    const lastMs = part.lines.slice(isKnown ? Math.max(0, taken.end - part.firstNumber) : 0)
+      .reduce((last, line) => Math.max(last, timeIn(line, nowMs) ?? -Infinity), isKnown ? taken.lastMs : -Infinity)
+    return lastMs === -Infinity ? Infinity : lastMs
   }
 
-  /** When the first line that a part holds was written. */
+  /** When the first line that a part holds was written; -Infinity: none says. */
   #startOf(index: number): number {
-    const part = this.#needs.parts[index] as LogText
+    const { lines } = this.#needs.parts[index] as LogText
     const nowMs = Date.now()
-    for (const { text } of part.lines) {
-      const timeMs = timeOfLine(text, nowMs)
+    for (const line of lines) {
+      const timeMs = timeIn(line, nowMs)
       if (timeMs !== null) return timeMs
     }
     return -Infinity
   }
 
-  /** Lines of a part with their times: their own, or that of the line before; of the first ones, that of the next. */
+  /**
+   * Lines of a part with their times: their own, or that of the line before if it is later; of the first ones, that of
+   * the next.
+   */
   #timed(index: number, from: number, end: number, beforeMs: number): Timed[] {
     const part = this.#needs.parts[index] as LogText
     const nowMs = Date.now()
     const lines = part.lines.slice(from - part.firstNumber, end - part.firstNumber)
-    const times = lines.map(({ text, isNote }) => (isNote === true ? null : timeOfLine(text, nowMs)))
-    let timeMs = beforeMs === -Infinity ? (times.find(time => time !== null) ?? -Infinity) : beforeMs
+    const times = lines.map(line => timeIn(line, nowMs))
+    const firstMs = times.find(timeMs => timeMs !== null) ?? (this.#startOf(index) === -Infinity ? nowMs : -Infinity)
+    let timeMs = beforeMs === -Infinity ? firstMs : beforeMs
     return lines.map((line, place) => {
-      timeMs = times[place] ?? timeMs
+      timeMs = Math.max(timeMs, times[place] ?? -Infinity)
       return { line: { ...line, source: index }, timeMs }
     })
   }
+}
+
+/** Of a clock that is ahead. */
+const aheadMs = 86_400_000
+
+function timeIn({ text, isNote }: LogLine, nowMs: number): number | null {
+  const timeMs = isNote === true ? null : timeOfLine(text, nowMs)
+  return timeMs === null || timeMs > nowMs + aheadMs ? null : timeMs
 }

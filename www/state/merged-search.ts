@@ -12,10 +12,16 @@ export interface MergedHit extends LogHit {
   timeMs: number | null
 }
 
-/** The same search in several files; hits in the order of their times, those without one at the end. Dispatches `change`. */
+/** Searches that run at the same time: the server refuses more than a few, and others search, too. */
+const maxRunning = 2
+
+/**
+ * The same search in several files; the newest hits first, those without a time at the end. Where older hits of a file
+ * were not asked for yet, no older ones of the others are shown. Dispatches `change`.
+ */
 export class MergedSearch extends Announcer implements LogSearching {
   readonly sought: Sought
-  readonly hits: MergedHit[] = []
+  readonly #found: MergedHit[] = []
   readonly #searches: readonly LogSearch[]
   readonly #names: readonly string[]
   readonly #taken: number[]
@@ -31,7 +37,38 @@ export class MergedSearch extends Announcer implements LogSearching {
   }
 
   async run(calls: Pick<LogCalls, 'search'>, sourceIds: readonly string[]): Promise<void> {
-    await Promise.all(this.#searches.map((search, index) => search.run(calls, sourceIds[index] as string)))
+    const waiting = [...this.#searches.entries()]
+    const runSome = async (): Promise<void> => {
+      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+        const [index, search] = next
+        if (search.state === 'running') await search.run(calls, sourceIds[index] as string)
+      }
+    }
+    await Promise.all(Array.from({ length: maxRunning }, runSome))
+  }
+
+  get hits(): readonly MergedHit[] {
+    const floorMs = Math.max(...this.#searches.map((_, source) => this.#floorOf(source)))
+    if (floorMs === -Infinity) return this.#found
+    return this.#found.filter(({ timeMs }) => timeMs !== null && timeMs >= floorMs)
+  }
+
+  get hasOlder(): boolean {
+    return this.#searches.some(search => search.hasOlder)
+  }
+
+  older(): void {
+    const floors = this.#searches.map((_, source) => this.#floorOf(source))
+    const floorMs = Math.max(...floors)
+    for (const [source, search] of this.#searches.entries()) if (search.hasOlder && floors[source] === floorMs) search.older()
+  }
+
+  /** The time of the oldest hit of a file that has older ones. */
+  #floorOf(source: number): number {
+    const search = this.#searches[source] as LogSearch
+    if (!search.hasOlder) return -Infinity
+    const oldest = this.#found.findLast(hit => hit.source === source && hit.timeMs !== null)
+    return oldest?.timeMs ?? -Infinity
   }
 
   cancel(): void {
@@ -40,7 +77,7 @@ export class MergedSearch extends Announcer implements LogSearching {
 
   get state(): SearchState {
     const states = this.#searches.map(({ state }) => state)
-    const order: readonly SearchState[] = ['running', 'failed', 'cancelled', 'cut']
+    const order: readonly SearchState[] = ['running', 'cancelled', 'cut', 'failed']
     return order.find(state => states.includes(state)) ?? 'done'
   }
 
@@ -64,13 +101,13 @@ export class MergedSearch extends Announcer implements LogSearching {
 
   /** Hits of one file come in its order, so the place is mostly near the end. */
   #put(hit: MergedHit): void {
-    let place = this.hits.length
-    while (place > 0 && isLater(this.hits[place - 1] as MergedHit, hit)) place--
-    this.hits.splice(place, 0, hit)
+    let place = this.#found.length
+    while (place > 0 && isLater(hit, this.#found[place - 1] as MergedHit)) place--
+    this.#found.splice(place, 0, hit)
   }
 }
 
-const isLater = (one: MergedHit, other: MergedHit): boolean => (one.timeMs ?? Infinity) > (other.timeMs ?? Infinity)
+const isLater = (one: MergedHit, other: MergedHit): boolean => (one.timeMs ?? -Infinity) > (other.timeMs ?? -Infinity)
 
 function timeOf({ text, before }: LogHit): number | null {
   const nowMs = Date.now()

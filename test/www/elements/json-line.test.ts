@@ -31,3 +31,8 @@ t.test('levels have the colours that people know', async t => {
 t.test('names of Object.prototype are fields like any other', async t => {
   t.equal(shown('{"constructor":1,"__proto__":2,"msg":"x"}'), 'x  constructor=1  __proto__=2')
 })
+
+t.test('folded: of the other fields only their names', async t => {
+  const line = '{"level":30,"msg":"done","req":{"url":"/"},"pid":7}'
+  t.equal(jsonSpans(jsonColumns(line), { isFolded: true })?.map(span => span.text).join(''), 'INFO   done  {req, pid}')
+})

@@ -186,3 +186,37 @@ t.test('a time far from what is held is gone to in all of them, and read on from
   t.equal(await log.jump(1e12 + 40_500, () => true), log.firstNumber + seconds().indexOf(41), 'what is held is not asked for again')
   t.equal(await log.jump(1e12 + 600_000, () => true), null)
 })
+
+t.test('logs whose times step back show their lines, each in the order of its file', async t => {
+  const back = ['b', 'c', 'd'].map((name, index) => at(100 + index, name))
+  for (const [name, first, second, expected] of [
+    ['the clock was set back', [at(50, 'a'), ...back, at(1, 'e'), at(2, 'f')], [at(60, 'x'), at(101, 'y'), at(103, 'z')], 'c y d e f z'],
+    ['before all lines of the other', [at(900, 'a'), at(901, 'b'), at(902, 'c'), at(1, 'd')], [at(500, 'x'), at(501, 'y'), at(502, 'z')], 'b c d'],
+    ['in both', [at(300, 'a'), at(301, 'b'), at(302, 'c'), at(2, 'd')], [at(400, 'w'), at(401, 'x'), at(402, 'y'), at(3, 'z')], 'x y z'],
+    ['a line of the future', [at(1, 'a'), at(2, 'b'), `${new Date(Date.now() + 1e12).toISOString()} c`, at(4, 'd')], [at(1, 'w'), at(2, 'x'), at(3, 'y'), at(5, 'z')], 'b c x y d z']
+  ] as const) {
+    const parts = [new PagedLog([...first], first.length - 1), new PagedLog([...second], second.length - 1)]
+    const log = new MergedLog({ parts, signal: new AbortController().signal })
+    t.equal(words(log), expected, name)
+    while (log.head === 'more') {
+      const change = new Promise(resolve => log.addEventListener('change', resolve, { once: true }))
+      log.reach('start')
+      await change
+    }
+    t.equal(log.lines.length, first.length + second.length, `${name}: all of both come`)
+    for (const source of [0, 1]) {
+      const own = log.lines.filter(line => line.source === source).map(({ text }) => text)
+      t.same(own, source === 0 ? first : second, `${name}: a file keeps its order`)
+    }
+  }
+})
+
+t.test('a log without times is shown beside one with times, at its end', async t => {
+  const timed = Array.from({ length: 10 }, (_, index) => at(index, String(index)))
+  const parts = [new PagedLog(['p', 'q', 'r'], 2), new PagedLog(timed, 3)]
+  const log = new MergedLog({ parts, signal: new AbortController().signal, holdMs: 1 })
+  t.equal(words(log), '7 8 9 q r')
+  log.reach('start')
+  await new Promise(resolve => log.addEventListener('change', resolve, { once: true }))
+  t.equal(words(log), '5 6 7 8 9 q r', 'the one with times is paged first')
+})

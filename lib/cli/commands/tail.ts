@@ -1,0 +1,161 @@
+import { Refusal } from '../../base/refusal.js'
+import { logLevels } from '../../model/log-level.js'
+import { usage } from '../args.js'
+import { defineCommand, exitCodes, type Context } from '../command.js'
+import { adminDetails, sharedOptions } from '../common-options.js'
+import { withInterrupts } from '../interrupts.js'
+import { createLogApi, type LogApi } from '../log-api.js'
+import { followLog } from '../log-follow.js'
+import { createLinePrinter, createLineReader, jsonLine, mergeLines, type LineFilter, type TailLine } from '../log-lines.js'
+import { namedSources, type NamedSource } from '../log-names.js'
+import { createPast, type PastOf } from '../log-past.js'
+import { loadConfiguration, openAdminApi, projectIdOf } from '../session.js'
+import { instantOf } from '../since.js'
+
+const defaultLines = 10
+/** Of one source; a search gives no more. */
+const maxLines = 5000
+
+export const command = defineCommand({
+  operands: {
+    source: { help: 'log source (id, label, project/label), project, or a list' }
+  },
+  options: {
+    follow: { type: 'switch', alias: 'f', help: 'go on with what is written, until Ctrl-C' },
+    lines: { type: 'count', alias: 'n', value: 'count', minimum: 0, maximum: maxLines, help: 'last lines to print (10; with --since 5000)' },
+    since: { type: 'text', value: 'time', help: 'only lines since 10m, 12:04 or 2026-11-21T12:04' },
+    grep: { type: 'text', alias: 'g', value: 'pattern', help: 'only lines that match this regular expression' },
+    'ignore-case': { type: 'switch', alias: 'i', help: 'ignore case in --grep' },
+    level: { type: 'text', value: 'level', choices: logLevels, help: 'this level or worse: error, warn, info, debug' },
+    env: sharedOptions.env,
+    server: sharedOptions.server,
+    token: sharedOptions.adminToken,
+    json: { type: 'switch', help: 'JSON, one line each: source, time, level, text' }
+  },
+  details:
+    'A project stands for all its log sources; several words need commas. Without\n' +
+    'any, the project is that of svc.config.json. Lines of the past are merged by\n' +
+    'time, new ones are printed as they come. A line without a level, like one of\n' +
+    'a stack trace, has that of the line before it. Times without a zone are those\n' +
+    'of the server for --since, and of this computer (TZ) for merging and --json.\n' +
+    'Log sources may be any files of the server, so a deploy token cannot read them.\n\n' +
+    adminDetails,
+  examples: [
+    ['tail access.log', 'print the last 10 lines of a log source'],
+    ['tail -f shop', 'follow all log sources of a project'],
+    ['tail shop --since 1h --level error --json', 'print the errors of the last hour as JSON']
+  ],
+  async run({ options, operands }, context) {
+    const { env, server, token, since, lines } = options
+    const filter = filterOf(options)
+    const sinceMs = since === undefined ? undefined : instantOf(since, Date.now())
+    const { config } = await loadConfiguration(context, { flags: { server, token }, env, project: 'optional' })
+    const api = await openAdminApi(context, config)
+    const logs = createLogApi(api.client)
+    const word = operands.source ?? projectIdOf(context, config)
+    const sources = namedSources(word, { sources: await logs.sources(), projects: await api.projects() })
+    const count = lines ?? (sinceMs === undefined ? defaultLines : maxLines)
+    return withInterrupts(context.host, signal =>
+      tail({ api: logs, sources, filter, sinceMs, count, signal, follows: options.follow, isJson: options.json, context }))
+  }
+})
+
+function filterOf({ grep, 'ignore-case': ignoresCase, level }: { grep: string | undefined; 'ignore-case': boolean; level: string | undefined }): LineFilter {
+  try {
+    const pattern = grep === undefined ? null : new RegExp(grep, ignoresCase ? 'i' : '')
+    return { pattern, least: logLevels.find(each => each === level) }
+  } catch (error) {
+    throw usage('--grep', `--grep is not a regular expression: ${(error as Error).message}`)
+  }
+}
+
+interface Tail {
+  api: LogApi
+  sources: readonly NamedSource[]
+  filter: LineFilter
+  sinceMs: number | undefined
+  /** How many lines of the past. */
+  count: number
+  follows: boolean
+  isJson: boolean
+  signal: AbortSignal
+  context: Context
+}
+
+async function tail(request: Tail): Promise<number> {
+  const { sources, count, follows, isJson, context: { output } } = request
+  const isAlone = sources.length === 1
+  const names = sources.map(({ name }) => name)
+  const print = createLinePrinter(names, output.paint)
+  const write = (line: TailLine): Promise<void> => output.write(isJson ? jsonLine(line) : print(line))
+  const note = (name: string, words: string): void => output.note(isAlone ? sentence(words) : `${name}: ${words}`)
+  const pastOf = createPast(request)
+  const past = createMeeting(sources.length, async logs => {
+    for (const line of mergeLines(logs).slice(count === 0 ? Infinity : -count)) await write(line)
+  })
+  const results = await Promise.allSettled(sources.map(async named => {
+    const take = past.member()
+    try {
+      if (follows) await followOne(request, named, { pastOf, take, write, note })
+      else await take(await pastOf(named, await request.api.size(named.source.id, request)))
+    } catch (error) {
+      await take([])
+      if (request.signal.aborted || isAlone || !(error instanceof Refusal)) throw error
+      output.warn(`${named.name}: ${error.message}`)
+      throw error
+    }
+  }))
+  const failures = results.flatMap(result => (result.status === 'rejected' ? [result.reason as unknown] : []))
+  const bug = failures.find(reason => isAlone || !(reason instanceof Refusal))
+  if (bug !== undefined) throw bug
+  return failures.length === sources.length ? exitCodes.failed : exitCodes.success
+}
+
+interface Sink {
+  pastOf: PastOf
+  /** The lines of the past; resolves once those of all sources were printed. */
+  take(lines: TailLine[]): Promise<void>
+  write(line: TailLine): Promise<void>
+  note(name: string, words: string): void
+}
+
+function followOne(request: Tail, named: NamedSource, { pastOf, take, write, note }: Sink): Promise<void> {
+  const { api, filter, signal } = request
+  const { source: { id }, name } = named
+  const read = createLineReader({ name, sourceId: id }, filter)
+  return followLog({
+    api,
+    id,
+    signal,
+    onBegin: async offset => take(await pastOf(named, offset)),
+    async onLines(lines) {
+      for (const text of lines) {
+        const line = read(text)
+        if (line !== null) await write(line)
+      }
+    },
+    onNote: words => note(name, words)
+  })
+}
+
+/** Several that each bring something once; `use` gets all of it when the last one has brought its own. */
+function createMeeting(size: number, use: (brought: TailLine[][]) => Promise<void>): { member(): (own: TailLine[]) => Promise<void> } {
+  const brought: TailLine[][] = []
+  let missing = size
+  let finish: (done: Promise<void>) => void
+  const done = new Promise<void>(resolve => { finish = resolve })
+  return {
+    member() {
+      let isHere = false
+      return own => {
+        if (isHere) return done
+        isHere = true
+        brought.push(own)
+        if (--missing === 0) finish(use(brought))
+        return done
+      }
+    }
+  }
+}
+
+const sentence = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1)

@@ -1,0 +1,154 @@
+import { appendFileSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { startCutProxy } from '../../support/cut-proxy.js'
+import { startServeProcess } from '../../support/serve-process.js'
+import { svc } from '../../support/svc.js'
+
+t.test('tail', async t => {
+  const cwd = t.testdir({})
+  const logs = join(cwd, 'logs')
+  mkdirSync(logs)
+  const server = await startServeProcess(t, cwd)
+  const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const other = await server.createProject({ name: 'billing', deployPath: join(cwd, 'www2') })
+  const env = { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken, TZ: 'UTC' }
+  const options = { cwd, env }
+  const at = (minute: number): string => new Date(Date.now() - minute * 60_000).toISOString()
+  const file = (name: string, text = ''): string => {
+    writeFileSync(join(logs, name), text)
+    return join(logs, name)
+  }
+  const add = async (projectId: string, filePath: string): Promise<string> => {
+    const response = await fetch(`${server.url}/api/projects/${projectId}/log-sources`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${server.adminToken}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ items: [{ filePath }] })
+    })
+    return ((await response.json()) as { items: Array<{ id: string }> }).items[0]?.id as string
+  }
+  const levels = ['INFO', 'WARN', 'ERROR']
+  const app = Array.from({ length: 1000 }, (_, index) =>
+    `${at(1000 - index)} ${levels[index % 3]} app ${index}\n${index % 3 === 2 ? '    at frame\n' : ''}`).join('')
+  const appId = await add(project.id, file('app.log', app))
+  const access = Array.from({ length: 1000 }, (_, index) => `${at(1000.5 - index)} access ${index}\n`).join('')
+  await add(project.id, file('access.log', access))
+  await add(other.id, file('app.log.1', 'a line without a time\n'))
+  const words = (stdout: string): string[] => stdout.trim().split('\n').map(line => line.split(' ').slice(-2).join(' '))
+
+  await t.test('the last lines of a source, by its label or id', async t => {
+    const tail = await svc(['tail', 'app.log', '-n', '3'], options)
+    t.match(tail, { code: 0, stderr: '' })
+    t.same(words(tail.stdout), ['app 998', 'at frame', 'app 999'])
+    t.equal((await svc(['tail', appId], options)).stdout, app.split('\n').slice(-11).join('\n'))
+    t.equal((await svc(['tail', appId, '--lines', '0'], options)).stdout, '')
+    t.match(await svc(['tail', 'app.lgo'], options), { code: 1, stdout: '', stderr: /^error: No log source and no project .*Did you mean "app\.log"/ })
+    t.match(await svc(['tail', 'app.log', '--level', 'loud'], options), { code: 2, stderr: /--level/ })
+    t.match(await svc(['tail', 'app.log', '--grep', '('], options), { code: 2, stderr: /--grep is not a regular expression/ })
+    t.match(await svc(['tail', 'app.log', '--since', 'soon'], options), { code: 2, stderr: /--since is "soon"/ })
+    t.match(await svc(['tail', 'app.log'], { cwd, env: { ...env, SVC_TOKEN: 'another' } }), { code: 1, stdout: '', stderr: /^error: / })
+  })
+
+  await t.test('all of a project, merged by time, each line with its source', async t => {
+    const { code, stdout } = await svc(['tail', 'shop', '-n', '4'], options)
+    t.equal(code, 0)
+    for (const line of stdout.trim().split('\n')) t.match(line, /^(access\.log|app\.log   ) \| /)
+    t.same(words(stdout).slice(-2), ['access 999', 'app 999'])
+    const json = (await svc(['tail', 'shop', '-n', '2', '--json'], options)).stdout.trim().split('\n').map(line => JSON.parse(line) as object)
+    t.match(json, [{ source: 'access.log', level: null, text: /access 999/ }, { source: 'app.log', sourceId: appId, level: 'info', time: /Z$/, text: /app 999/ }])
+  })
+
+  await t.test('since a time, of a level, by a pattern', async t => {
+    const since = await svc(['tail', 'app.log', '--since', '5.5m'], options)
+    t.same(words(since.stdout).filter(word => word !== 'at frame'), ['app 995', 'app 996', 'app 997', 'app 998', 'app 999'])
+    const errors = await svc(['tail', 'app.log', '--since', '5.5m', '--level', 'error'], options)
+    t.same(words(errors.stdout), ['app 995', 'at frame', 'app 998', 'at frame'])
+    t.same(words((await svc(['tail', 'shop', '--grep', 'APP 1.$', '-i', '-n', '3'], options)).stdout), ['app 17', 'app 18', 'app 19'])
+    t.same(words((await svc(['tail', 'app.log', '--grep', 'app', '--level', 'error', '-n', '1'], options)).stdout), ['app 998'])
+    t.match(await svc(['tail', 'app.log.1', '--since', '1h'], options), { code: 1, stderr: /No line of this log says when/ })
+    const both = await svc(['tail', 'app.log,app.log.1', '--since', '1.5m'], options)
+    t.match(both, { code: 0, stdout: /app 999/, stderr: /warning: app\.log\.1: No line of this log says when/ })
+  })
+
+  await t.test('followed over a rotation and a broken connection, nothing lost, nothing doubled', async t => {
+    const path = file('live.log', `${at(1)} line 0\n`)
+    await add(project.id, path)
+    const proxy = await startCutProxy(t, server.url)
+    let written = 0
+    const write = (): void => appendFileSync(path, `${at(0)} line ${++written}\n`)
+    const steps: Array<[seen: RegExp, act: () => void]> = [
+      [/line 0/, write],
+      [/line 1\n/, () => {
+        renameSync(path, `${path}.1`)
+        writeFileSync(path, '')
+        write()
+      }],
+      [/was rotated[^]*line 2\n|line 2\n[^]*was rotated/, () => proxy.cut()],
+      [/connection broke/, () => {
+        write()
+        write()
+        proxy.mend()
+      }],
+      [/line 4\n/, write]
+    ]
+    const followed = await svc(['tail', '-f', 'live.log'], {
+      cwd,
+      env: { ...env, SVC_SERVER_URL: proxy.url },
+      interruptAt: /line 5\n/,
+      onOutput(text) {
+        const [seen, act] = steps[0] ?? []
+        if (seen === undefined || !seen.test(text)) return
+        steps.shift()
+        act?.()
+      }
+    })
+    t.equal(followed.code, 130)
+    t.same(words(followed.stdout), [0, 1, 2, 3, 4, 5].map(index => `line ${index}`))
+    t.match(followed.stderr, /^The file was rotated$/m)
+    t.match(followed.stderr, /^The connection broke: trying again…$/m)
+  })
+
+  await t.test('a truncated file is said to have lost lines; one that is not there yet is waited for', async t => {
+    const path = file('cut.log', `${'x'.repeat(5000)}\nold\n`)
+    await add(project.id, path)
+    const cut = await svc(['tail', '-f', 'cut.log', '-n', '1'], {
+      ...options,
+      interruptAt: /fresh\n/,
+      onOutput: text => { if (/old\n$/.test(text)) writeFileSync(path, 'fresh\n') }
+    })
+    t.equal(cut.stdout, 'old\nfresh\n')
+    t.match(cut.stderr, /lost here/)
+    const coming = join(logs, 'coming.log')
+    await add(project.id, coming)
+    t.match(await svc(['tail', 'coming.log'], options), { code: 1, stderr: /does not exist/ })
+    let isWritten = false
+    const waited = await svc(['tail', '-f', 'coming.log'], {
+      ...options,
+      interruptAt: /here now\n/,
+      onOutput(text) {
+        if (isWritten || !/does not exist/.test(text)) return
+        isWritten = true
+        writeFileSync(coming, 'here now\n')
+      }
+    })
+    t.equal(waited.stdout, 'here now\n')
+  })
+
+  await t.test('filters hold for what is followed, too', async t => {
+    const path = file('filtered.log', 'INFO a\nERROR begin\n')
+    await add(project.id, path)
+    const coming = file('beside.log', 'nothing\n')
+    await add(project.id, coming)
+    let isWritten = false
+    const followed = await svc(['tail', '-f', 'filtered.log,beside.log', '--level', 'error', '--grep', 'want|begin', '--json'], {
+      ...options,
+      interruptAt: /last wanted/,
+      onOutput(text) {
+        if (isWritten || !/begin/.test(text)) return
+        isWritten = true
+        appendFileSync(path, 'INFO wanted by nobody\nERROR wanted\nERROR not\n  at wanted\nWARN wanted\nERROR last wanted\n')
+      }
+    })
+    t.same(followed.stdout.trim().split('\n').map(line => (JSON.parse(line) as { text: string }).text), ['ERROR begin', 'ERROR wanted', '  at wanted', 'ERROR last wanted'])
+  })
+})
