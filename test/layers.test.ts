@@ -125,6 +125,7 @@ const testedElsewhere: Array<[path: RegExp, reason: string]> = [
   [/^logs\/(text|contents)\.ts$/, 'window.test.ts'],
   [/^logs\/(viewer|sources|inflated)\.ts$/, 'api/log-sources.test.ts: over a socket'],
   [/^store\/tables\/log-sources\.ts$/, 'api/log-sources.test.ts: over a socket'],
+  [/^store\/tables\/notification-targets\.ts$/, 'notify/targets.test.ts: in a store'],
   [/^deploy\/stage-worker\.ts$/, 'second-stage.test.ts: the inside of that thread'],
   [/^deploy\/(extract-worker|stage-entries)\.ts$/, 'the threads of one extraction: test/deploy/extract'],
   [/^deploy\/(executors|extract-helper|extraction-files)\.ts$/, 'threads and helper processes: test/deploy/extract-threads, test/deploy/extract-helpers'],

@@ -11,6 +11,7 @@ import { logHandlers } from './logs.js'
 import { pm2Handlers } from './pm2.js'
 import { logSourceHandlers } from './log-sources.js'
 import { migrationHandlers } from './migration.js'
+import { notificationTargetHandlers } from './notification-targets.js'
 import { overviewHandlers } from './overview.js'
 import { probeRow } from './probe.js'
 import { projectHandlers } from './projects.js'
@@ -38,6 +39,7 @@ export interface ApiNeeds {
   deployments: Parameters<typeof deploymentHandlers>[0]
   logs: Parameters<typeof logHandlers>[0]
   settings: Parameters<typeof settingsHandlers>[0]
+  notificationTargets: Parameters<typeof notificationTargetHandlers>[0]
   health: Parameters<typeof healthHandlers>[0]
   audit: Parameters<typeof auditHandlers>[0]
   storage: Parameters<typeof storageHandlers>[0]
@@ -70,6 +72,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const deployments = deploymentHandlers(needs.deployments)
   const logs = logHandlers(needs.logs)
   const settings = settingsHandlers(needs.settings)
+  const notificationTargets = notificationTargetHandlers(needs.notificationTargets)
   const health = healthHandlers(needs.health)
   const audit = auditHandlers(needs.audit)
   const storage = storageHandlers(needs.storage)
@@ -147,6 +150,11 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('POST', '/api/settings/token', 'admin', auth.changeToken),
     row('GET', '/api/settings/status', 'admin', settings.status),
     row('POST', '/api/settings/webhook-test', 'admin', settings.testWebhook),
+    row('GET', '/api/notification-targets', 'admin', notificationTargets.list),
+    row('POST', '/api/notification-targets', 'admin', notificationTargets.create),
+    row('PUT', '/api/notification-targets/:id', 'admin', notificationTargets.update),
+    row('DELETE', '/api/notification-targets/:id', 'admin', notificationTargets.remove),
+    row('POST', '/api/notification-targets/:id/test', 'admin', notificationTargets.test),
 
     depending(['audit'], row('GET', '/api/audit', 'admin', audit.list)),
     row('GET', '/api/storage', 'admin', storage.usage),

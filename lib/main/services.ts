@@ -10,6 +10,7 @@ import { createListed } from '../deploy/listed.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { createCollector, maxOverviewDays } from '../notify/collector.js'
 import { createRateLimit } from '../notify/rate-limit.js'
+import { createTargets as createNotificationTargets } from '../notify/targets.js'
 import { createWebhook } from '../notify/webhook.js'
 import type { Webhook } from '../notify/webhook.js'
 import { createDeny } from '../logs/deny.js'
@@ -68,7 +69,10 @@ const searchedForScripts = 200
 export function createServices(world: World, front: Front): Services {
   const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, log } = world
   const { admin, audit, limiter, settings, tickets, allowList, probe, startedAtMs } = front
-  const webhook = createWebhook({ settings, audit: audit.record, clock, ids, version, publicUrl, log })
+  const notificationTargets = createNotificationTargets({
+    store, clock, ids, audit, settings, isProject: (db, id) => findProject(db, id) !== undefined
+  })
+  const webhook = createWebhook({ targets: notificationTargets, audit: audit.record, clock, ids, version, publicUrl, log })
   const quota = createQuota({ store, home, settings })
   const deployer = createDeployer({
     store,
@@ -142,6 +146,7 @@ export function createServices(world: World, front: Front): Services {
       deployments: { deployer, records, pageOf },
       logs: { records, deployer, deployments },
       settings: { settings, webhook, status, publicUrl },
+      notificationTargets: { targets: notificationTargets, webhook },
       health: { health },
       audit: { listAudit: query => listAudit(store, query) },
       storage: { storage },

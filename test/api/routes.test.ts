@@ -57,6 +57,11 @@ PUT /api/settings admin
 POST /api/settings/token admin
 GET /api/settings/status admin
 POST /api/settings/webhook-test admin
+GET /api/notification-targets admin
+POST /api/notification-targets admin
+PUT /api/notification-targets/:id admin
+DELETE /api/notification-targets/:id admin
+POST /api/notification-targets/:id/test admin
 GET /api/audit admin
 GET /api/storage admin
 POST /api/storage/clean admin
