@@ -125,6 +125,8 @@ const testedElsewhere: Array<[path: RegExp, reason: string]> = [
   [/^logs\/(text|contents)\.ts$/, 'window.test.ts'],
   [/^logs\/(viewer|sources|inflated)\.ts$/, 'api/log-sources.test.ts: over a socket'],
   [/^store\/tables\/log-sources\.ts$/, 'api/log-sources.test.ts: over a socket'],
+  [/^system\/metrics\.ts$/, 'api/metrics.test.ts: over a socket'],
+  [/^store\/tables\/machine-history\.ts$/, 'system/history.test.ts: in a store'],
   [/^store\/tables\/notification-targets\.ts$/, 'notify/targets.test.ts: in a store'],
   [/^deploy\/stage-worker\.ts$/, 'second-stage.test.ts: the inside of that thread'],
   [/^deploy\/(extract-worker|stage-entries)\.ts$/, 'the threads of one extraction: test/deploy/extract'],

@@ -44,6 +44,7 @@ const who: Record<string, string> = {
   operate: 'admin token, from `allowed_ips`',
   read: "admin token, or the project's own",
   download: "admin token, the project's own, or a ticket",
+  metrics: 'admin token, or that of the setting `metrics_token`',
   upload: "the project's token, or the global one",
   terminal: 'admin token or a ticket, from `allowed_ips`',
   local: 'the command line on the machine of the server'

@@ -10,6 +10,7 @@ import { labelHandlers } from './labels.js'
 import { logHandlers } from './logs.js'
 import { pm2Handlers } from './pm2.js'
 import { logSourceHandlers } from './log-sources.js'
+import { metricsHandlers } from './metrics.js'
 import { migrationHandlers } from './migration.js'
 import { notificationTargetHandlers } from './notification-targets.js'
 import { overviewHandlers } from './overview.js'
@@ -47,6 +48,7 @@ export interface ApiNeeds {
 
   overview: Parameters<typeof overviewHandlers>[0]
   system: Parameters<typeof systemHandlers>[0]
+  metrics: Parameters<typeof metricsHandlers>[0]
   pm2: Parameters<typeof pm2Handlers>[0]
   stats: Parameters<typeof statsHandlers>[0]
   search: Parameters<typeof searchHandlers>[0]
@@ -80,6 +82,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
 
   const overview = overviewHandlers(needs.overview)
   const system = systemHandlers(needs.system)
+  const metrics = metricsHandlers(needs.metrics)
   const pm2 = pm2Handlers(needs.pm2)
   const stats = statsHandlers(needs.stats)
   const search = searchHandlers(needs.search)
@@ -165,6 +168,8 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
 
     row('GET', '/api/overview', 'admin', overview.read),
     row('GET', '/api/system/resources', 'admin', system.resources),
+    row('GET', '/api/system/history', 'admin', system.history),
+    row('GET', '/metrics', 'metrics', metrics.read),
     row('GET', '/api/pm2/available', 'admin', pm2.available),
     row('GET', '/api/pm2/apps', 'admin', pm2.apps),
     row('GET', '/api/projects/:id/pm2', 'admin', pm2.binding),

@@ -69,6 +69,8 @@ POST /api/public/telemetry/report public
 GET /api/public/telemetry/overview public
 GET /api/overview admin
 GET /api/system/resources admin
+GET /api/system/history admin
+GET /metrics metrics
 GET /api/pm2/available admin
 GET /api/pm2/apps admin
 GET /api/projects/:id/pm2 admin
