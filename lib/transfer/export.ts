@@ -18,12 +18,14 @@ import { notFound, Refusal } from '../base/refusal.js'
 import type { Actor } from '../model/audit.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { Label, LabelKind } from '../model/label.js'
+import type { NotificationTarget } from '../model/notification-target.js'
 import type { Project } from '../model/project.js'
 import { runHelper } from '../proc/helper.js'
 import { findRights } from '../proc/identity.js'
 import type { Reader } from '../store/database.js'
 import { latestSuccessWithArchive, listDeployments, liveDeployment } from '../store/tables/deployments.js'
 import { listLabels } from '../store/tables/labels.js'
+import { listNotificationTargets } from '../store/tables/notification-targets.js'
 import { listProjects } from '../store/tables/projects.js'
 import { readSettings } from '../store/tables/settings.js'
 import type { TransferNeeds } from './needs.js'
@@ -78,6 +80,7 @@ interface Snapshot {
   categories: Label[]
   tags: Label[]
   logSources: LogSourceRecord[]
+  notificationTargets: NotificationTarget[]
   deployments: DeploymentRow[]
   /** By project: the deployment whose archive is its artifact; null: its target is packed. */
   artifacts: Map<string, DeploymentRow | null>
@@ -121,6 +124,7 @@ function readSnapshot({ store, logSources }: TransferNeeds, request: ExportReque
     categories: labels('category'),
     tags: labels('tag'),
     logSources: projects.flatMap(({ id }) => logSources?.list(store, id) ?? []),
+    notificationTargets: request.projects === null ? listNotificationTargets(store) : [],
     deployments: request.logs ? projects.flatMap(({ id }) => finishedDeployments(store, id).slice(0, limit)) : [],
     artifacts: new Map(request.artifacts ? projects.map(({ id }) => [id, artifactOf(store, id)]) : [])
   }
@@ -204,6 +208,7 @@ async function* sourcesOf(
   yield json(packageFiles.tags, snapshot.tags)
   yield json(packageFiles.projects, snapshot.projects)
   yield json(packageFiles.logSources, snapshot.logSources)
+  if (request.projects === null) yield json(packageFiles.notificationTargets, snapshot.notificationTargets)
   if (request.logs) {
     const packed = [...archives.values()].map(({ entry }) => entry.deployId as string)
     yield await deploymentsSource(writing, new Set(packed))

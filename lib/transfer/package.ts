@@ -11,6 +11,7 @@
  *
  *   categories.json, tags.json  the ones that the projects carry: a project's categoryId and tagIds are ids of these
  *   log-sources.json            of the projects
+ *   notification-targets.json   all of them, secrets included; not in a package of chosen projects
  *   outputs/<deployId>.log      the whole output with its times, as it is stored                             (logs)
  *   manifests/<deployId>.manifest  what the deployment put in place                                          (logs)
  *
@@ -31,6 +32,7 @@ export const packageFiles = {
   tags: 'tags.json',
   projects: 'projects.json',
   logSources: 'log-sources.json',
+  notificationTargets: 'notification-targets.json',
   deployments: 'deployments.json'
 } as const
 

@@ -5,6 +5,9 @@ import { stepNames } from '../model/deployment.js'
 import type { DeploymentRow, DeploymentStep, RanScript } from '../model/deployment.js'
 import { labelColors } from '../model/label.js'
 import type { Label } from '../model/label.js'
+import { eventKeys, maskedAddress, maxNotificationTargets, notificationKinds, settingsTargetId } from '../model/notification-target.js'
+import type { NotificationTarget } from '../model/notification-target.js'
+import { signingSecretFault } from '../model/signing-secret.js'
 import { defaultEnv, maxDiskMbLimit } from '../model/project.js'
 import type { Project } from '../model/project.js'
 import { tokenFault } from '../model/token.js'
@@ -29,6 +32,7 @@ export interface PackageRecords {
   /** An empty token: it is to be given one. */
   projects: Project[]
   logSources: LogSourceRecord[]
+  notificationTargets: NotificationTarget[]
   deployments: GivenDeployment[]
 }
 
@@ -64,12 +68,14 @@ export async function readRecords(given: Pick<Package, 'json' | 'list'>, now: st
     tags: await all(packageFiles.tags, labelOf),
     projects: await all(packageFiles.projects, record => readProject(record, now)),
     logSources: await all(packageFiles.logSources, record => readLogSource(record, now)),
+    notificationTargets: await all(packageFiles.notificationTargets, record => readTarget(record, now), maxNotificationTargets),
     deployments: await all(packageFiles.deployments, readDeployment, maxDeployments)
   }
   checkUnique(packageFiles.categories, records.categories)
   checkUnique(packageFiles.tags, records.tags)
   checkUnique(packageFiles.projects, records.projects)
   checkUnique(packageFiles.logSources, records.logSources)
+  checkUnique(packageFiles.notificationTargets, records.notificationTargets)
   checkUnique(packageFiles.deployments, records.deployments.map(({ row }) => row))
   return records
 }
@@ -156,6 +162,27 @@ function readLogSource(record: FieldReader, now: string): LogSourceRecord {
     createdAt,
     updatedAt: record.time('updatedAt', createdAt)
   }
+}
+
+function readTarget(record: FieldReader, now: string): NotificationTarget {
+  const createdAt = record.time('createdAt', now)
+  const events = record.texts('events')
+  return {
+    id: record.text('id', { ...id, faultOf: given => (given === settingsTargetId ? 'this id is that of the settings' : null) }),
+    name: record.text('name', name),
+    kind: record.choice('kind', notificationKinds),
+    url: record.text('url', { oneLine: 'refuse', faultOf: addressFault }),
+    secret: record.text('secret', { fallback: '', oneLine: 'refuse', faultOf: signingSecretFault }),
+    events: eventKeys.filter(event => events.includes(event)),
+    projectIds: [...new Set(record.texts('projectIds', { oneLine: 'refuse' }))],
+    enabled: record.flag('enabled', true),
+    createdAt,
+    updatedAt: record.time('updatedAt', createdAt)
+  }
+}
+
+function addressFault(given: string): string | null {
+  return /^https?:\/\//i.test(given) && maskedAddress(given) !== '' ? null : 'an address with http:// or https:// is needed'
 }
 
 function readDeployment(record: FieldReader): GivenDeployment {

@@ -154,6 +154,10 @@ export class SvcNotificationTarget extends SvcElement {
 
   /** Suggests a kind as long as nobody has chosen one. */
   #typed(address: string): void {
+    if (this.#refusal instanceof Refused && this.#refusal.field === 'url') {
+      this.#refusal = null
+      this.update()
+    }
     const suggested = this.#isKindChosen ? null : kindOfAddress(address, this.domains)
     if (suggested === null || suggested === this.#kind) return
     this.#kind = suggested

@@ -101,7 +101,7 @@ export class SvcNotificationTargets extends SvcElement {
             ${test === 'going' ? t('Sending…') : t('Test')}
           </button>
           ${isFromSettings
-            ? html`<a class="button quiet" href="settings?key=webhook_url">${t('Change below')}</a>`
+            ? html`<a class="small" href="settings?key=webhook_url">${t('Change below')}</a>`
             : html`
               <button type="button" class="quiet" title="${t('Change')}" @click="${() => this.#edit(target)}">
                 ${icon('edit')}<span class="unseen">${t('Change')}: ${label}</span>
