@@ -1,4 +1,3 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { IntervalHistogram } from 'node:perf_hooks'
 import { bunVersion } from '../base/runtime.js'
 
@@ -31,6 +30,15 @@ export function createLoopDelayMeter({ idleMs = forgetMs } = {}): LoopDelayMeter
   let count = 0
   let idle: NodeJS.Timeout | undefined
 
+  /** Node's own module, and half a megabyte: loaded when it is needed. */
+  async function begin(): Promise<void> {
+    const { monitorEventLoopDelay } = await import('node:perf_hooks')
+    histogram ??= monitorEventLoopDelay({ resolution: resolutionMs })
+    if (!isOn) return
+    histogram.reset()
+    histogram.enable()
+  }
+
   function stop(): void {
     clearTimeout(idle)
     idle = undefined
@@ -45,13 +53,12 @@ export function createLoopDelayMeter({ idleMs = forgetMs } = {}): LoopDelayMeter
     read() {
       idle ??= setTimeout(stop, idleMs).unref()
       idle.refresh()
-      histogram ??= monitorEventLoopDelay({ resolution: resolutionMs })
       if (!isOn) {
         isOn = true
-        histogram.reset()
-        histogram.enable()
+        void begin()
         return null
       }
+      if (histogram === undefined) return null
       const measured = histogram
       const recorded = Number(measured.count)
       // It goes on measuring: a reset would begin anew.

@@ -32,6 +32,7 @@ export class SvcNotificationTargets extends SvcElement {
       .result:empty { display: none; }
       .good { color: var(--success); }
       .bad { color: var(--failure); }
+      .tools a { padding: 0 8px; }
       .empty { padding: 16px 20px; color: var(--muted); }
 
       @media (max-width: 719px) {
