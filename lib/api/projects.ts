@@ -49,19 +49,21 @@ const emptied: Read<string | null> = Object.assign(
 
 /** A text that may be empty or null, and has rules of its own. */
 function ruled(faultOf: (given: string) => string | null): Read<string | null> {
-  return (value, field) => {
-    const given = nullable(multiline({ max: maxPathLength, trim: true }))(value, field) || null
+  const read = nullable(multiline({ max: maxPathLength, trim: true }))
+  return reads(read.schema, null, (value, field) => {
+    const given = read(value, field) || null
     const fault = given === null ? null : faultOf(given)
     if (fault !== null) throw invalid(field, `"${field}" cannot be ${JSON.stringify(given)}: it ${fault}`)
     return given
-  }
+  })
 }
 
 const scriptShell = ruled(scriptShellFault)
-const scriptDirectory: Read<string | null> = (value, field) => {
-  const given = ruled(scriptDirectoryFault)(value, field)
+const scriptDirectoryGiven = ruled(scriptDirectoryFault)
+const scriptDirectory: Read<string | null> = reads(scriptDirectoryGiven.schema, null, (value, field) => {
+  const given = scriptDirectoryGiven(value, field)
   return given === null ? null : normalDirectory(given)
-}
+})
 
 /** Everything that may be given of a project; `PUT` takes any of it, `POST` needs the first two. */
 export const projectFields = {

@@ -11,7 +11,9 @@ import { labelHandlers } from './labels.js'
 import { logHandlers } from './logs.js'
 import { pm2Handlers } from './pm2.js'
 import { logSourceHandlers } from './log-sources.js'
+import { metricsHandlers } from './metrics.js'
 import { migrationHandlers } from './migration.js'
+import { notificationTargetHandlers } from './notification-targets.js'
 import { overviewHandlers } from './overview.js'
 import { probeRow } from './probe.js'
 import { projectHandlers } from './projects.js'
@@ -43,6 +45,7 @@ export interface ApiNeeds {
   deployments: Parameters<typeof deploymentHandlers>[0]
   logs: Parameters<typeof logHandlers>[0]
   settings: Parameters<typeof settingsHandlers>[0]
+  notificationTargets: Parameters<typeof notificationTargetHandlers>[0]
   health: Parameters<typeof healthHandlers>[0]
   audit: Parameters<typeof auditHandlers>[0]
   storage: Parameters<typeof storageHandlers>[0]
@@ -50,6 +53,7 @@ export interface ApiNeeds {
 
   overview: Parameters<typeof overviewHandlers>[0]
   system: Parameters<typeof systemHandlers>[0]
+  metrics: Parameters<typeof metricsHandlers>[0]
   pm2: Parameters<typeof pm2Handlers>[0]
   stats: Parameters<typeof statsHandlers>[0]
   search: Parameters<typeof searchHandlers>[0]
@@ -76,6 +80,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const deployments = deploymentHandlers(needs.deployments)
   const logs = logHandlers(needs.logs)
   const settings = settingsHandlers(needs.settings)
+  const notificationTargets = notificationTargetHandlers(needs.notificationTargets)
   const health = healthHandlers(needs.health)
   const audit = auditHandlers(needs.audit)
   const storage = storageHandlers(needs.storage)
@@ -83,6 +88,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
 
   const overview = overviewHandlers(needs.overview)
   const system = systemHandlers(needs.system)
+  const metrics = metricsHandlers(needs.metrics)
   const pm2 = pm2Handlers(needs.pm2)
   const stats = statsHandlers(needs.stats)
   const search = searchHandlers(needs.search)
@@ -156,6 +162,11 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('POST', '/api/settings/token', 'admin', auth.changeToken),
     row('GET', '/api/settings/status', 'admin', settings.status),
     row('POST', '/api/settings/webhook-test', 'admin', settings.testWebhook),
+    row('GET', '/api/notification-targets', 'admin', notificationTargets.list),
+    row('POST', '/api/notification-targets', 'admin', notificationTargets.create),
+    row('PUT', '/api/notification-targets/:id', 'admin', notificationTargets.update),
+    row('DELETE', '/api/notification-targets/:id', 'admin', notificationTargets.remove),
+    row('POST', '/api/notification-targets/:id/test', 'admin', notificationTargets.test),
 
     depending(['audit'], row('GET', '/api/audit', 'admin', audit.list)),
     row('GET', '/api/storage', 'admin', storage.usage),
@@ -166,6 +177,8 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
 
     row('GET', '/api/overview', 'admin', overview.read),
     row('GET', '/api/system/resources', 'admin', system.resources),
+    row('GET', '/api/system/history', 'admin', system.history),
+    row('GET', '/metrics', 'metrics', metrics.read),
     row('GET', '/api/pm2/available', 'admin', pm2.available),
     row('GET', '/api/pm2/apps', 'admin', pm2.apps),
     row('GET', '/api/projects/:id/pm2', 'admin', pm2.binding),

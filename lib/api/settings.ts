@@ -1,12 +1,13 @@
 import { Refusal } from '../base/refusal.js'
 import { checkKeepsIn } from '../auth/allow-list.js'
-import type { Webhook } from '../notify/webhook.js'
+import type { Delivery, Webhook } from '../notify/webhook.js'
 import { itemsOf } from '../system/setting-checks.js'
 import { describeSettings } from '../system/settings.js'
 import type { Settings } from '../system/settings.js'
 import type { ServerStatus } from '../model/health.js'
 import { isAllowedHost } from '../http/host.js'
 import { json } from '../http/route.js'
+import type { Reply } from '../http/route.js'
 import { readFields } from './fields.js'
 import type { ApiRequest, Handler } from './route.js'
 
@@ -40,12 +41,7 @@ export function settingsHandlers({ settings, status, webhook, publicUrl }: Setti
 
     status: () => json(status()),
 
-    testWebhook: async ({ actor, signal }) => {
-      const { outcome, statusCode, durationMs, attempts, reason } = await webhook.test(actor, { signal })
-      if (outcome === 'delivered') return json({ success: true, statusCode, durationMs, attempts })
-      const error = `The test message was not delivered: ${reason}`
-      return json({ success: false, statusCode, durationMs, attempts, error })
-    }
+    testWebhook: async ({ actor, signal }) => testReply(await webhook.test(actor, { signal }))
   } satisfies Record<string, Handler>
 
   /** Refuses a list that the request itself would not pass: 400 `shuts_out_yourself`. */
@@ -55,4 +51,11 @@ export function settingsHandlers({ settings, status, webhook, publicUrl }: Setti
     const sentence = `"allowed_hosts" cannot be set: it does not have "${headers.host}", so this address of the panel would not work any more`
     throw new Refusal('invalid', 'shuts_out_yourself', sentence, { field: 'allowed_hosts' })
   }
+}
+
+/** The result of a test message. */
+export function testReply({ outcome, statusCode, durationMs, attempts, reason }: Delivery): Reply {
+  if (outcome === 'delivered') return json({ success: true, statusCode, durationMs, attempts })
+  const error = `The test message was not delivered: ${reason}`
+  return json({ success: false, statusCode, durationMs, attempts, error })
 }

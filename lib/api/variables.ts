@@ -2,9 +2,10 @@ import { invalid } from '../base/refusal.js'
 import { parseDotenv } from '../config/dotenv.js'
 import { json } from '../http/route.js'
 import type { Actor } from '../model/audit.js'
-import { maxVariables, maxVariablesBytes, variableNameFault, variableValueFault } from '../model/variable.js'
+import { maxVariableNameLength, maxVariables, maxVariablesBytes, variableNameFault, variableValueFault } from '../model/variable.js'
 import type { GivenVariable, Variable } from '../model/variable.js'
-import { flag, list, multiline, nullable, optional, readFields } from './fields.js'
+import type { JsonSchema } from './description/schema.js'
+import { flag, list, multiline, nullable, optional, readFields, reads } from './fields.js'
 import type { Read } from './fields.js'
 import type { Handler } from './route.js'
 import { param } from './route.js'
@@ -20,25 +21,39 @@ export interface VariablesNeeds {
 /** Any number is read, so that the limit is said by the name of what is too much. */
 const maxListed = 10 * maxVariables
 
-const variableName: Read<string> = (value, field) => {
+const nameSchema: JsonSchema = { type: 'string', maxLength: maxVariableNameLength, pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }
+const variableName: Read<string> = reads(nameSchema, 'API_KEY', (value, field) => {
   if (typeof value !== 'string') throw invalid(field, `"${field}" is missing: the name of a variable is needed`)
   const fault = variableNameFault(value)
   if (fault !== null) throw invalid(field, `${JSON.stringify(value.slice(0, 80))} cannot be the name of a variable: it ${fault}`)
   return value
-}
+})
 
-const given: Read<GivenVariable> = (value, field) => {
+const givenSchema: JsonSchema = {
+  type: 'object',
+  properties: { name: nameSchema, value: { type: ['string', 'null'] }, secret: { type: ['boolean', 'null'] } },
+  required: ['name']
+}
+const given: Read<GivenVariable> = reads(givenSchema, { name: 'API_KEY', value: 'k-123', secret: true }, (value, field) => {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(field, `"${field}" is not an object {name, value, secret}`)
   const { name, value: text = null, secret } = value as Record<string, unknown>
   const read = { name: variableName(name, `${field}.name`), secret: nullable(flag)(secret, `${field}.secret`) }
   if (text !== null && typeof text !== 'string') throw invalid(`${field}.value`, `"${field}.value" is not a string`)
   checkValue({ ...read, value: text }, `${field}.value`)
   return { ...read, value: text }
-}
+})
 
 function checkValue({ name, value, secret }: GivenVariable, field: string): void {
   const fault = value === null ? null : variableValueFault(value, secret === true)
   if (fault !== null) throw invalid(field, `The value of "${name}" ${fault}`)
+}
+
+export const variablesFields = { variables: list(given, { max: maxListed }) }
+export const variablesChangeFields = {
+  variables: optional(list(given, { max: maxListed })),
+  unset: optional(list(variableName, { max: maxListed })),
+  dotenv: optional(multiline({ max: 4 * maxVariablesBytes })),
+  secret: optional(flag)
 }
 
 /** The assignments of a .env file. Refuses a text without any, and names and values that are not possible. */
@@ -62,18 +77,13 @@ export function variableHandlers({ variables }: VariablesNeeds) {
 
     /** `{variables: [{name, value, secret}]}`: these and no others. Without `value` or `secret`, one that is stored keeps it. */
     replace: async request => {
-      const fields = readFields(await request.json(), { variables: list(given, { max: maxListed }) })
+      const fields = readFields(await request.json(), variablesFields)
       return answer(await variables.replace(param(request, 'id'), fields.variables, request.actor))
     },
 
     /** `{variables, unset: [name], dotenv, secret}`: the others stay. `dotenv` is the text of a .env file; with `secret`, all of it is secret. */
     change: async request => {
-      const { variables: set = [], unset = [], dotenv, secret } = readFields(await request.json(), {
-        variables: optional(list(given, { max: maxListed })),
-        unset: optional(list(variableName, { max: maxListed })),
-        dotenv: optional(multiline({ max: 4 * maxVariablesBytes })),
-        secret: optional(flag)
-      })
+      const { variables: set = [], unset = [], dotenv, secret } = readFields(await request.json(), variablesChangeFields)
       const change = { set: [...set, ...dotenvVariables(dotenv, secret || null)], unset }
       return answer(await variables.change(param(request, 'id'), change, request.actor))
     }

@@ -7,7 +7,7 @@ import { isSameSecret } from './secret.js'
 import type { TicketPurpose } from './tickets.js'
 
 /** What a caller turned out to be. `local`: the operator on this machine, through the data directory's socket. */
-export type Role = 'anonymous' | 'admin' | 'local' | 'project' | 'global'
+export type Role = 'anonymous' | 'admin' | 'local' | 'project' | 'global' | 'metrics'
 
 /** The one a request acts for: as audit entries name them, and what they may. */
 export interface Caller extends Actor {
@@ -39,6 +39,8 @@ const rules = {
   /** As `admin`, also from a link in a browser. */
   admin_download: { roles: ['admin', 'local'], ticket: 'download' },
   upload: { roles: ['project', 'global'], fromAllowed: true },
+  /** The token of the setting `metrics_token`, too, which opens nothing else. */
+  metrics: { roles: ['admin', 'local', 'metrics'] },
   terminal: { roles: ['admin', 'local'], ticket: 'terminal', subprotocol: true, fromAllowed: true },
   /** What whoever owns the data directory may do to it anyway; no token opens it. */
   local: { roles: ['local'] }
@@ -62,6 +64,7 @@ interface Needs {
   /** The project whose deploy token this is. */
   projectOf(token: string): { id: string; token: string } | undefined
   globalToken(): string
+  metricsToken(): string
   tickets: { redeem(ticket: string, purpose: TicketPurpose): boolean }
   allowList: { check(address: string): void }
   limiter: Limiter
@@ -132,7 +135,7 @@ function holderOf(needs: Needs, { roles }: Rule, token: string): Holder | null {
   }
   // An upload says the same of the admin token as of an unknown one: neither is a deploy token.
   if (roles.includes('global')) return null
-  return holders.project?.(needs, token) ?? holders.global?.(needs, token) ?? null
+  return holders.project?.(needs, token) ?? holders.global?.(needs, token) ?? holders.metrics?.(needs, token) ?? null
 }
 
 /** Whose token it is, of each kind that has one. */
@@ -143,6 +146,12 @@ const holders: Partial<Record<Role, (needs: Needs, token: string) => Holder | nu
     const global = globalToken()
     if (global === '' || !isSameSecret(token, global)) return null
     return { name: 'global-deploy', role: 'global', projectId: null }
+  },
+
+  metrics({ metricsToken }, token) {
+    const known = metricsToken()
+    if (known === '' || !isSameSecret(token, known)) return null
+    return { name: 'metrics', role: 'metrics', projectId: null }
   },
 
   project({ projectOf }, token) {

@@ -16,7 +16,7 @@ import { createEnds, type Ends } from './ends.js'
 import { createExecutors } from './executors.js'
 import { StopRequest } from './failure.js'
 import { createFiles, type FoundFile } from './files.js'
-import { createIntake } from './intake.js'
+import { createIntake, type UploadFigures } from './intake.js'
 import { createLive, followOutput, type LiveRun } from './live.js'
 import type { DeployNeeds } from './needs.js'
 import { createPending, type Note } from './pending.js'
@@ -113,6 +113,8 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'> 
   outputStream(deployId: string, options?: { timestamps?: boolean }): Readable
   /** A part of the output: whole lines, and where they stand. */
   outputWindow(deployId: string, wanted: WantedWindow): Promise<OutputWindow>
+  /** What goes on now, for metrics. */
+  figures(): { uploads: UploadFigures; followers: number }
   /** Whether one is queued or running. Exact inside a transaction of the store too. */
   hasRunning(projectId: string): boolean
   /**
@@ -234,6 +236,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       requireRow(deployId)
       return readWindow(files.output(deployId), wanted)
     },
+    figures: () => ({ uploads: intake.uploads(), followers: live.followers }),
     hasRunning: projectId => live.hasRunning(projectId),
     async removeWith(deployIds, work) {
       const note = await pending.note(deployIds)

@@ -36,14 +36,14 @@ interface Kept {
   reason: string
 }
 
-export type EndsNeeds = Pick<DeployNeeds, 'store' | 'home' | 'log' | 'endRetriesMs'>
+export type EndsNeeds = Pick<DeployNeeds, 'store' | 'home' | 'log' | 'ended' | 'endRetriesMs'>
 
 /** A full disk may have room again a moment later, and an end that is recorded before it is told is worth the wait. */
 const defaultRetriesMs = [100, 1_000, 5_000, 15_000]
 /** How often what is kept is tried to be written. */
 const keptRetryMs = 15_000
 
-export function createEnds({ store, home, log, endRetriesMs = defaultRetriesMs }: EndsNeeds): Ends {
+export function createEnds({ store, home, log, ended = () => {}, endRetriesMs = defaultRetriesMs }: EndsNeeds): Ends {
   const kept = new Map<string, Kept>()
   const incomplete = new Set<Output>()
   let settling: Promise<void> | null = null
@@ -51,6 +51,7 @@ export function createEnds({ store, home, log, endRetriesMs = defaultRetriesMs }
 
   async function write(end: DeploymentRow, { status, cause }: Outcome): Promise<DeploymentRow> {
     const row = (await moveRecord({ store }, end.id, { to: status, cause, patch: end })) ?? end
+    ended(row)
     const target = findProject(store, row.projectId)?.deployPath
     // If it stays, a start finds out what the record says already.
     if (row.placed !== null && target !== undefined) await endJournal(home, { deployId: row.id, target }).catch(() => {})

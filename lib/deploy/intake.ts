@@ -3,6 +3,7 @@ import { constants } from 'node:fs'
 import { copyFile, link, rm } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { createActivity } from '../base/activity.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import { Refusal } from '../base/refusal.js'
@@ -12,7 +13,15 @@ import type { Received, ReceiveOptions } from './deployer.js'
 import { refuseFullDisk } from './failure.js'
 import { makeDirectories, syncPath, type DeployFiles, type DeployHome } from './files.js'
 
+/** Uploads: those that are received now, those that were begun, and their bytes. */
+export interface UploadFigures {
+  now: number
+  total: number
+  bytes: number
+}
+
 export interface Intake {
+  uploads(): UploadFigures
   receive(bytes: Readable, options: ReceiveOptions): Promise<Received>
   /** Keeps the file at `path` as the archive of `deployId`: once this resolves, a power cut does not lose it. */
   keep(path: string, deployId: string): Promise<void>
@@ -25,25 +34,43 @@ const noLinkCodes = ['EPERM', 'EXDEV', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLIN
 
 export function createIntake(needs: { home: DeployHome; files: DeployFiles; ids: Ids; clock: Clock }): Intake {
   const { home, files, ids, clock } = needs
+  const uploads = createActivity()
+  let receivedBytes = 0
   const now = (): string => new Date(clock.now()).toISOString()
 
-  return {
-    async receive(bytes, options) {
-      const { signal } = options
-      const startedAt = now()
-      const path = files.upload(ids.token())
-      const discard = (): Promise<void> => rm(path, { force: true })
-      try {
-        signal.throwIfAborted()
-        await makeDirectories(home)
-        const { length, hash } = await store(bytes, path, options)
-        return { path, bytes: length, sha256: hash.digest('hex'), startedAt, endedAt: now(), discard }
-      } catch (error) {
-        bytes.destroy()
-        await discard()
-        throw signal.aborted ? signal.reason : refuseFullDisk(error)
+  /** As it is asked for, and counted. */
+  function counting(options: ReceiveOptions): ReceiveOptions {
+    let before = 0
+    return {
+      ...options,
+      onLength(length) {
+        receivedBytes += length - before
+        before = length
+        options.onLength?.(length)
       }
-    },
+    }
+  }
+
+  async function receive(bytes: Readable, options: ReceiveOptions): Promise<Received> {
+    const { signal } = options
+    const startedAt = now()
+    const path = files.upload(ids.token())
+    const discard = (): Promise<void> => rm(path, { force: true })
+    try {
+      signal.throwIfAborted()
+      await makeDirectories(home)
+      const { length, hash } = await store(bytes, path, options)
+      return { path, bytes: length, sha256: hash.digest('hex'), startedAt, endedAt: now(), discard }
+    } catch (error) {
+      bytes.destroy()
+      await discard()
+      throw signal.aborted ? signal.reason : refuseFullDisk(error)
+    }
+  }
+
+  return {
+    uploads: () => ({ now: uploads.now, total: uploads.total, bytes: receivedBytes }),
+    receive: (bytes, options) => uploads.during(() => receive(bytes, counting(options))),
     async keep(path, deployId) {
       const archive = files.archive(deployId)
       await makeDirectories(home)

@@ -33,6 +33,8 @@ export interface LiveRun {
 export interface Live {
   /** Of the files of outputs, live or not. */
   readonly reads: SharedReads
+  /** How many follow an output now. */
+  followers: number
   begin(facts: Pick<LiveRun, 'deployId' | 'projectId' | 'output'>): LiveRun
   all(): LiveRun[]
   find(deployId: string): LiveRun | undefined
@@ -46,6 +48,7 @@ export function createLive(): Live {
   const slices = createSlices()
   return {
     reads: createSharedReads(),
+    followers: 0,
     begin(facts) {
       const run = createRun(facts, slices)
       runs.set(run.deployId, run)
@@ -143,19 +146,24 @@ export async function* followOutput(
   { deployId, path, from, signal }: { deployId: string; path: string; from: number; signal: AbortSignal }
 ): AsyncGenerator<StoredBlock> {
   let offset = await checkedOffset(path, from)
-  for (;;) {
-    const run = live.find(deployId)
-    const isLast = run === undefined || run.isOver
-    const wakes = run?.wakes ?? 0
+  live.followers++
+  try {
     for (;;) {
-      signal.throwIfAborted()
-      const block = await nextBlock(live, { output: run?.output, path, offset })
-      if (block === null) break
-      yield block
-      offset += block.bytes.length
+      const run = live.find(deployId)
+      const isLast = run === undefined || run.isOver
+      const wakes = run?.wakes ?? 0
+      for (;;) {
+        signal.throwIfAborted()
+        const block = await nextBlock(live, { output: run?.output, path, offset })
+        if (block === null) break
+        yield block
+        offset += block.bytes.length
+      }
+      if (isLast) return
+      await run.woken(wakes, signal)
     }
-    if (isLast) return
-    await run.woken(wakes, signal)
+  } finally {
+    live.followers--
   }
 }
 

@@ -48,6 +48,8 @@ export interface DeployNeeds {
   audit(event: AuditEvent): void
   /** Never blocks a deployment. */
   notify(notice: Notice): void
+  /** Is told of each end that is recorded. */
+  ended?(row: DeploymentRow): void
   /** How long to wait before each of the attempts to record an end, before it is kept in memory; tests shorten it. */
   endRetriesMs?: readonly number[]
   /** What an operator should see: our own faults. */

@@ -72,6 +72,7 @@ export function createFront(
     tickets,
     projectOf: token => findProjectByToken(store, token),
     globalToken: () => settings.text('global_deploy_token'),
+    metricsToken: () => settings.text('metrics_token'),
     allowList,
     limiter
   })

@@ -144,6 +144,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     await services.deployer.recover()
     opened.push(() => services.deployer.stop({ wait: false }))
     opened.push(() => services.terminals.stop())
+    services.history.start()
+    opened.push(() => services.history.stop())
     http.complete(createTable(services, { base, publicUrl }))
     isRecovering = false
     const telemetry = new AbortController()
@@ -202,6 +204,7 @@ function createStop(running: {
     await Promise.all([http.close({ graceMs: replyGraceMs }), services.webhook.stop({ graceMs: notificationGraceMs })])
     await Promise.all([replies, shells])
     await services.logViewer.close()
+    await services.history.stop()
     await front.failures.flush()
     await store.close()
     await owner.release()

@@ -3,6 +3,8 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { ApiNeeds } from '../api/routes.js'
 import { createRecords } from '../api/records.js'
+import { createActivity } from '../base/activity.js'
+import type { Activity } from '../base/activity.js'
 import { elapsedOf } from '../base/clock.js'
 import { createBackups } from '../backup/backup.js'
 import { createDeployer } from '../deploy/deployer.js'
@@ -10,12 +12,14 @@ import { createListed } from '../deploy/listed.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { createCollector, maxOverviewDays } from '../notify/collector.js'
 import { createRateLimit } from '../notify/rate-limit.js'
+import { createTargets as createNotificationTargets } from '../notify/targets.js'
 import { createWebhook } from '../notify/webhook.js'
 import type { Webhook } from '../notify/webhook.js'
 import { createDeny } from '../logs/deny.js'
 import { createInflatedFiles } from '../logs/inflated.js'
 import { createOpenLog } from '../logs/open.js'
 import { createSearches } from '../logs/search.js'
+import type { Searches } from '../logs/search.js'
 import { createSecrets } from '../logs/secrets.js'
 import { createLogSources } from '../logs/sources.js'
 import { createLogViewer } from '../logs/viewer.js'
@@ -36,7 +40,12 @@ import { listAudit } from '../store/tables/audit.js'
 import { listDeployments } from '../store/tables/deployments.js'
 import { findLogSource, insertLogSource, listLogSources, updateLogSource } from '../store/tables/log-sources.js'
 import { findProject, listPinnedProjects, newestProject } from '../store/tables/projects.js'
+import { createDeploymentCounts } from '../system/deployment-counts.js'
+import { createLoopDelayMeter } from '../system/loop-delay.js'
+import { createMetrics } from '../system/metrics.js'
 import { createCpuMeter } from '../system/cpu.js'
+import { createHistory, createTakeFacts } from '../system/history.js'
+import type { History } from '../system/history.js'
 import { createHealth } from '../system/health.js'
 import { createPlaces } from '../system/places.js'
 import { createPm2 } from '../system/pm2.js'
@@ -57,6 +66,7 @@ import type { Front, World } from './front.js'
 export interface Services {
   deployer: Deployer
   webhook: Webhook
+  history: History
   logViewer: LogViewer
   terminals: Terminals
   /** What the API's handlers need of all of them. */
@@ -70,7 +80,12 @@ const searchedForScripts = 200
 export function createServices(world: World, front: Front): Services {
   const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, log } = world
   const { admin, audit, limiter, settings, tickets, allowList, probe, startedAtMs } = front
-  const webhook = createWebhook({ settings, audit: audit.record, clock, ids, version, publicUrl, log })
+  const notificationTargets = createNotificationTargets({
+    store, clock, ids, audit, settings, isProject: (db, id) => findProject(db, id) !== undefined
+  })
+  const webhook = createWebhook({ targets: notificationTargets, audit: audit.record, clock, ids, version, publicUrl, log })
+  const counts = createDeploymentCounts()
+  const [logFollowers, searches] = [createActivity(), createActivity()]
   const quota = createQuota({ store, home, settings })
   const variables = createVariables({ store, clock, audit, key: createVariablesKey(home.variablesKey) })
   const deployer = createDeployer({
@@ -85,6 +100,7 @@ export function createServices(world: World, front: Front): Services {
     variables,
     audit: event => void audit.record(event),
     notify: webhook.notify,
+    ended: counts.ended,
     log
   })
   const projects = createProjects({ store, clock, ids, audit, home: home.directory, allowSystemPaths, deployments: deployer })
@@ -96,9 +112,10 @@ export function createServices(world: World, front: Front): Services {
   const logSources = createLogSources({
     store, clock, ids, audit, openLog, checkProject: id => void projects.get(id)
   })
-  const logViewer = createLogViewer({
-    openLog, clock, inflated: createInflatedFiles({ tmp: home.tmp }), watcher: createFileWatcher(), searches: createSearches()
+  const viewer = createLogViewer({
+    openLog, clock, inflated: createInflatedFiles({ tmp: home.tmp }), watcher: createFileWatcher(), searches: countedSearches(searches)
   })
+  const logViewer: LogViewer = { ...viewer, follow: (...given) => logFollowers.during(() => viewer.follow(...given)) }
   const transfer = createTransfer({
     store, home, allowSystemPaths, clock, ids, version, audit, settings, deployments: deployer, logSources: logSourceTable
   })
@@ -120,12 +137,14 @@ export function createServices(world: World, front: Front): Services {
     clock,
     ids
   })
+  const history = createHistory({ store, clock, log, take: createTakeFacts({ directory: home.directory, ends: counts.totals }) })
   const pageOf = (id: string) => deploymentPage(publicUrl, id)
   const storage = createStorage({ store, home, retention: deployer, quota, measureTargets: targets.measure, disk, audit })
 
   return {
     deployer,
     webhook,
+    history,
     logViewer,
     terminals,
     api: {
@@ -148,6 +167,7 @@ export function createServices(world: World, front: Front): Services {
       deployments: { deployer, records, pageOf },
       logs: { records, deployer, deployments },
       settings: { settings, webhook, status, publicUrl },
+      notificationTargets: { targets: notificationTargets, webhook },
       health: { health },
       audit: { listAudit: query => listAudit(store, query) },
       storage: { storage },
@@ -162,7 +182,15 @@ export function createServices(world: World, front: Front): Services {
         status, health, stats, deployments,
         projects: { pinned: () => listPinnedProjects(store), newest: () => newestProject(store) }
       },
-      system: { resources: createResources({ clock, cpu: createCpuMeter(), directory: home.directory }) },
+      system: { resources: createResources({ clock, cpu: createCpuMeter(), directory: home.directory }), history },
+      metrics: {
+        metrics: createMetrics({
+          store, clock, version, startedAtMs, deployments: counts, loopDelay: createLoopDelayMeter(), logFollowers, searches,
+          uploads: () => deployer.figures().uploads,
+          outputFollowers: () => deployer.figures().followers,
+          deliveries: webhook.deliveries
+        })
+      },
       pm2: { pm2: createPm2({ clock, environment }), projects },
       stats: { stats, projects },
       search: { search: createSearch({ store, settings: settingRows }) },
@@ -176,6 +204,12 @@ export function createServices(world: World, front: Front): Services {
       terminal: { terminals, projects, allowList }
     }
   }
+}
+
+/** Searches that are counted. */
+function countedSearches(activity: Activity): Searches {
+  const searches = createSearches()
+  return { ...searches, run: (...given) => activity.during(() => searches.run(...given)) }
 }
 
 /** A directory by the name it was given and by the one it has. */

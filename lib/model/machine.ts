@@ -56,3 +56,34 @@ export interface ResourceSnapshot {
   /** Beside the machine's figures, not in their place; null where nothing limits this process. */
   container: ContainerFigures | null
 }
+
+/** What the machine and the server used in one minute, and the deployments that ended in it. */
+export interface MachineFacts {
+  /** Of all cores together, on average. */
+  cpuPercent: number
+  /** Of one core, on average. */
+  processCpuPercent: number
+  memoryUsedBytes: number
+  memoryTotalBytes: number
+  memoryRssBytes: number
+  /** Where the data directory lies; null: not known. */
+  diskUsedPercent: number | null
+  diskFreeBytes: number | null
+  /** Average of the last minute. */
+  load: number
+  succeeded: number
+  failed: number
+}
+
+export interface MachineMinute extends MachineFacts {
+  /** The start of the minute, or of the first of several that were put together. */
+  at: string
+}
+
+/** A day of the machine. A minute in which the server did not run is not there. */
+export interface MachineHistory {
+  stepMinutes: number
+  /** The newest minute that there can be. */
+  to: string
+  items: MachineMinute[]
+}

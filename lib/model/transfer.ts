@@ -20,6 +20,7 @@ export interface ImportResult {
   tags: PartResult
   projects: PartResult
   logSources: PartResult
+  notificationTargets: PartResult
   deployments: PartResult
   /** `created` and `replaced`: restored to the target of a project that was. */
   artifacts: PartResult & { failed: Array<{ id: string; error: string }> }
@@ -33,6 +34,8 @@ export interface ImportBrings {
   settings: Array<{ key: string; value: string | null }>
   projects: BroughtProject[]
   logSources: Array<{ id: string; projectId: string; filePath: string }>
+  /** `address` is that without what may be secret. */
+  notificationTargets: Array<{ id: string; name: string; address: string }>
 }
 
 export type BroughtProject = Pick<

@@ -2,18 +2,23 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { countOf } from '../base/count.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
-import { Refusal } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { systemActor } from '../model/audit.js'
+import { settingsTargetId, type NotificationKind } from '../model/notification-target.js'
+import { complaintOf } from './complaints.js'
 import { notificationOf, testNotification, type Notification, type Occasion } from './events.js'
 import { createLane } from './lane.js'
-import { complaintIn, formOf, payloadOf, type PayloadForm } from './payloads.js'
+import { payloadOf } from './payloads.js'
 import { parseHttpUrl, post, type Posted } from './post.js'
-import { webhookHeaders } from './signature.js'
+import { signed } from './signature.js'
+import type { Destination, Targets } from './targets.js'
 
-/** What came of a message after its last attempt. */
+export const deliveryOutcomes = ['delivered', 'refused', 'timeout', 'network', 'stopped'] as const
+export type DeliveryOutcome = (typeof deliveryOutcomes)[number]
+
+/** The result of a message after its last attempt. */
 export interface Delivery {
-  outcome: 'delivered' | 'refused' | 'timeout' | 'network' | 'stopped'
+  outcome: DeliveryOutcome
   /** Of the last attempt; null: no answer came. */
   statusCode: number | null
   attempts: number
@@ -23,20 +28,21 @@ export interface Delivery {
 }
 
 export interface Webhook {
-  /** Sends the notification of an occasion, where somebody wants it. Returns at once, never throws. */
+  /** Sends the notification of an occasion to every target that wants it. Returns at once, never throws. */
   notify(occasion: Occasion): void
-  /** Sends one test message and waits. Refuses: 400 `no_webhook` where there is no address. */
-  test(actor: Actor, options: { signal: AbortSignal }): Promise<Delivery>
+  /**
+   * Sends one test message to a target, by default to that of the settings, and waits. Refuses as `Targets.find`: 404, and
+   * 400 `no_webhook` if the settings have no address.
+   */
+  test(actor: Actor, options: { signal: AbortSignal; targetId?: string }): Promise<Delivery>
+  /** The number of messages by outcome, test messages included, since the start. */
+  deliveries(): Readonly<Record<DeliveryOutcome, number>>
   /** Takes nothing more, and gives what is on its way `graceMs`; then breaks it off. */
   stop(options: { graceMs: number }): Promise<void>
 }
 
 export interface WebhookNeeds {
-  /** Read anew for each message. */
-  settings: {
-    text(key: 'webhook_url' | 'webhook_secret'): string
-    list(key: 'webhook_events'): readonly string[]
-  }
+  targets: Pick<Targets, 'wanting' | 'find'>
   audit(event: AuditEvent): Promise<void>
   clock: Clock
   ids: Pick<Ids, 'id'>
@@ -48,8 +54,8 @@ export interface WebhookNeeds {
 
 interface Message {
   notification: Notification
+  to: Destination
   url: URL
-  secret: string
   actor: Actor
   projectId: string | null
 }
@@ -58,56 +64,52 @@ const limitMs = 5_000 // §8
 const maxAttempts = 2 // §8
 /** Before the second attempt: a receiver that is being restarted is back by then, more often than at once. */
 const pauseMs = 500
-const deliveriesAbreast = 8
-const maxWaiting = 1_000
+/** A target that hangs holds four deliveries and 250 that wait; seven of them leave room for the others. */
+const laneLimits = { abreast: 32, perKey: 4, waiting: 1_000, waitingPerKey: 250 }
 
-/** Notifications to `webhook_url` (§6.5). A failure is audited as `webhook.send`, with the host of the address only. */
+/** Notifications (§6.5) to all targets. A failure is audited as `webhook.send`, with the host of the address only. */
 export function createWebhook(needs: WebhookNeeds): Webhook {
-  const { settings, clock, ids, publicUrl, log } = needs
-  const lane = createLane({ abreast: deliveriesAbreast, waiting: maxWaiting })
+  const { targets, clock, ids, publicUrl, log } = needs
+  const lane = createLane(laneLimits)
   const stopping = new AbortController()
+  const counts: Record<DeliveryOutcome, number> = { delivered: 0, refused: 0, timeout: 0, network: 0, stopped: 0 }
   let takesMore = true
 
   function notify(occasion: Occasion): void {
     try {
-      const address = settings.text('webhook_url')
-      if (address === '' || !settings.list('webhook_events').includes(occasion.event)) return
-      const message: Message = {
-        notification: notificationOf(occasion, clock.now(), publicUrl),
-        url: new URL(address),
-        secret: settings.text('webhook_secret'),
-        actor: systemActor,
-        projectId: occasion.project.id
-      }
-      const isTaken = takesMore && lane.add(async () => void (await send(message, stopping.signal)))
-      if (!isTaken) void record(message, neverSent(takesMore ? `${maxWaiting} others wait` : stopped))
+      const notification = notificationOf(occasion, clock.now(), publicUrl)
+      for (const to of targets.wanting(occasion.event, occasion.project.id)) queue(to, notification)
     } catch (error) {
       log('A notification could not be sent', error)
     }
   }
 
-  async function test(actor: Actor, { signal }: { signal: AbortSignal }): Promise<Delivery> {
-    const url = parseHttpUrl(settings.text('webhook_url'))
-    if (url === null) {
-      const sentence = 'The test message cannot be sent: there is no address, set webhook_url first'
-      throw new Refusal('invalid', 'no_webhook', sentence, { field: 'webhook_url' })
-    }
-    const notification = testNotification(clock.now(), publicUrl)
-    const secret = settings.text('webhook_secret')
-    return send({ notification, url, secret, actor, projectId: null }, signal)
+  /** One target whose address is broken keeps no other from its message. */
+  function queue(to: Destination, notification: Notification): void {
+    const url = parseHttpUrl(to.url)
+    if (url === null) return log(`A notification could not be sent: the address of "${to.name}" is not an address`)
+    const message: Message = { notification, to, url, actor: systemActor, projectId: notification.project.id }
+    const isTaken = takesMore && lane.add(to.id, async () => void (await send(message, stopping.signal)))
+    if (!isTaken) void record(message, neverSent(takesMore ? 'too many others wait' : stopped))
   }
 
-  /** All attempts of one message, and the audit entry where they failed. Never rejects. */
+  async function test(
+    actor: Actor, { signal, targetId = settingsTargetId }: { signal: AbortSignal; targetId?: string }
+  ): Promise<Delivery> {
+    const to = targets.find(targetId)
+    return send({ notification: testNotification(clock.now(), publicUrl), to, url: new URL(to.url), actor, projectId: null }, signal)
+  }
+
+  /** All attempts of one message, and the audit entry if they failed. Never rejects. */
   async function send(message: Message, signal: AbortSignal): Promise<Delivery> {
     const startedMs = performance.now()
-    const form = formOf(message.url.hostname)
-    const request = { id: ids.id('msg_'), body: JSON.stringify(payloadOf(message.notification, form)), signal }
+    const request = { id: ids.id('msg_'), payload: payloadOf(message.notification, message.to.kind), signal }
     let delivery = neverSent(stopped)
     try {
       while (delivery.attempts < maxAttempts) {
         if (delivery.attempts > 0) await sleep(pauseMs, undefined, { signal })
         const posted = await attempt(message, request)
-        delivery = { ...verdictOf(posted, form), attempts: delivery.attempts + 1, durationMs: 0 }
+        delivery = { ...verdictOf(posted, message.to.kind), attempts: delivery.attempts + 1, durationMs: 0 }
         if (!mayRetry(posted)) break
       }
     } catch (error) {
@@ -115,26 +117,27 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
       delivery = { ...delivery, outcome: 'stopped', reason: signal === stopping.signal ? stopped : 'it was broken off' }
     }
     delivery.durationMs = Math.round(performance.now() - startedMs)
-    if (delivery.outcome !== 'delivered') await record(message, delivery)
+    await record(message, delivery)
     return delivery
   }
 
   function attempt(
-    { url, notification, secret }: Message,
-    { id, body, signal }: { id: string; body: string; signal: AbortSignal }
+    { to: { kind, secret }, url, notification }: Message,
+    { id, payload, signal }: { id: string; payload: unknown; signal: AbortSignal }
   ): Promise<Posted> {
-    const headers = {
-      'user-agent': `svc/${needs.version}`,
-      'x-svc-event': notification.event,
-      ...webhookHeaders({ id, atMs: clock.now(), body, secret })
-    }
-    return post(url, { headers, body, limitMs, signal })
+    const message = signed(kind, { id, atMs: clock.now(), url, payload, secret })
+    const headers = { 'user-agent': `svc/${needs.version}`, 'x-svc-event': notification.event, ...message.headers }
+    return post(message.url, { headers, body: message.body, limitMs, signal })
   }
 
-  function record({ notification, url, actor, projectId }: Message, { reason, attempts }: Delivery): Promise<void> {
+  /** Counts a result, and audits it unless the message was delivered. */
+  async function record({ notification, to, url, actor, projectId }: Message, { outcome, reason, attempts }: Delivery): Promise<void> {
+    counts[outcome]++
+    if (outcome === 'delivered') return
     const tried = countOf(attempts, 'attempt')
-    const detail = `${notification.event} (${notification.trigger}): ${reason}, ${tried}`
-    return needs.audit({ action: 'webhook.send', actor, projectId, target: url.host, detail, ok: false })
+    const name = to.id === settingsTargetId ? '' : `${to.name}: `
+    const detail = `${name}${notification.event} (${notification.trigger}): ${reason}, ${tried}`
+    await needs.audit({ action: 'webhook.send', actor, projectId, target: url.host, detail, ok: false })
   }
 
   async function stop({ graceMs }: { graceMs: number }): Promise<void> {
@@ -144,7 +147,7 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
     clearTimeout(grace)
   }
 
-  return { notify, test, stop }
+  return { notify, test, deliveries: () => ({ ...counts }), stop }
 }
 
 const stopped = 'the server was stopped'
@@ -158,17 +161,15 @@ function mayRetry(posted: Posted): boolean {
   return posted.outcome !== 'answered' || posted.status >= 500 || posted.status === 408 || posted.status === 429
 }
 
-function verdictOf(posted: Posted, form: PayloadForm): Pick<Delivery, 'outcome' | 'statusCode' | 'reason'> {
+function verdictOf(posted: Posted, kind: NotificationKind): Pick<Delivery, 'outcome' | 'statusCode' | 'reason'> {
   switch (posted.outcome) {
     case 'timeout':
       return { outcome: 'timeout', statusCode: null, reason: `no answer within ${limitMs / 1000} s` }
     case 'network':
       return { outcome: 'network', statusCode: null, reason: `the connection failed (${posted.code})` }
     case 'answered': {
-      const { status: statusCode, text } = posted
-      if (statusCode < 200 || statusCode > 299) return { outcome: 'refused', statusCode, reason: `answered ${statusCode}` }
-      const complaint = complaintIn(text, form)
-      return { outcome: complaint === null ? 'delivered' : 'refused', statusCode, reason: complaint }
+      const complaint = complaintOf(posted, kind)
+      return { outcome: complaint === null ? 'delivered' : 'refused', statusCode: posted.status, reason: complaint }
     }
   }
 }

@@ -20,6 +20,8 @@ import type { SqlJsStatic } from 'sql.js'
 import { elapsedOf, systemClock } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import { Refusal } from '../base/refusal.js'
+import { createHistogram } from '../base/histogram.js'
+import type { HistogramFigures } from '../base/histogram.js'
 import { codeOf, isDiskFull, messageOf } from '../base/system-error.js'
 import { createCheckpoints, stampedImage } from './checkpoint.js'
 import { realDisk } from './disk.js'
@@ -71,6 +73,8 @@ export interface Store extends Reader {
   revision(): number
   /** The number of the last durable write, which a new database, or an older copy of this one, does not have. */
   sequence(): number
+  /** Seconds that lines of the redo log took to be written and synced, since the start. */
+  syncs(): HistogramFigures
   /** For who keeps what it read of a table: which rows of it are written to from now on. */
   follow(table: string): Followed
   /** Text that changes whenever one of these tables does (versions.ts); good within this process only. */
@@ -108,6 +112,7 @@ const defaultFoldBytes = 4 * 1024 * 1024
 const verifyAfterMs = 2000
 /** Where memory could not be rebuilt, a read tries it again after so long: nobody may write for hours. */
 const rebuildMs = 1000
+const syncBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 /** One transaction as text; what V8 takes as one string is 512 Mi characters. */
 const maxTransactionLength = 256 * 1024 * 1024
 
@@ -139,9 +144,14 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   memory.follow(followers.touch)
 
   const redo = openRedoFile({ disk, path: redoPath, end: recovered.redo?.end ?? 0, torn: recovered.redo?.torn ?? false })
+  const syncs = createHistogram(syncBounds)
   const commits = createGroupCommit({
     durable: recovered.sequence,
-    append: (first, transactions) => redo.append(encodeLine(first, transactions)),
+    async append(first, transactions) {
+      const fromMs = performance.now()
+      await redo.append(encodeLine(first, transactions))
+      syncs.observe((performance.now() - fromMs) / 1000)
+    },
     onDurable() {
       failure = null
       checkpoints.consider()
@@ -279,6 +289,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     },
     revision: () => revision,
     sequence: () => commits.durable,
+    syncs: syncs.figures,
     follow: followers.follow,
     version: tables => versions.of(tables),
     checkpoint: () => checkpoints.fold(),

@@ -68,7 +68,8 @@ export function percentsBetween(from: Sample, to: Sample): CpuPercents {
   }
 }
 
-function takeSample(): Sample {
+/** The counters as they are now. */
+export function takeSample(): Sample {
   let idleMs = 0
   let totalMs = 0
   for (const { times } of cpus()) {

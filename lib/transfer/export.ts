@@ -18,12 +18,14 @@ import { notFound, Refusal } from '../base/refusal.js'
 import type { Actor } from '../model/audit.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { Label, LabelKind } from '../model/label.js'
+import type { NotificationTarget } from '../model/notification-target.js'
 import type { Project } from '../model/project.js'
 import { runHelper } from '../proc/helper.js'
 import { findRights } from '../proc/identity.js'
 import type { Reader } from '../store/database.js'
 import { latestSuccessWithArchive, listDeployments, liveDeployment } from '../store/tables/deployments.js'
 import { listLabels } from '../store/tables/labels.js'
+import { listNotificationTargets } from '../store/tables/notification-targets.js'
 import { listProjects } from '../store/tables/projects.js'
 import { readSettings } from '../store/tables/settings.js'
 import { listVariables } from '../store/tables/variables.js'
@@ -80,6 +82,7 @@ interface Snapshot {
   tags: Label[]
   logSources: LogSourceRecord[]
   variables: PackedVariable[]
+  notificationTargets: NotificationTarget[]
   deployments: DeploymentRow[]
   /** By project: the deployment whose archive is its artifact; null: its target is packed. */
   artifacts: Map<string, DeploymentRow | null>
@@ -126,6 +129,7 @@ function readSnapshot({ store, logSources }: TransferNeeds, request: ExportReque
     variables: projects.flatMap(({ id }) => listVariables(store, id).map(({ value, ...variable }) => {
       return { ...variable, value: variable.secret ? null : value }
     })),
+    notificationTargets: request.projects === null ? listNotificationTargets(store) : [],
     deployments: request.logs ? projects.flatMap(({ id }) => finishedDeployments(store, id).slice(0, limit)) : [],
     artifacts: new Map(request.artifacts ? projects.map(({ id }) => [id, artifactOf(store, id)]) : [])
   }
@@ -210,6 +214,7 @@ async function* sourcesOf(
   yield json(packageFiles.projects, snapshot.projects)
   yield json(packageFiles.logSources, snapshot.logSources)
   yield json(packageFiles.variables, snapshot.variables)
+  if (request.projects === null) yield json(packageFiles.notificationTargets, snapshot.notificationTargets)
   if (request.logs) {
     const packed = [...archives.values()].map(({ entry }) => entry.deployId as string)
     yield await deploymentsSource(writing, new Set(packed))

@@ -19,10 +19,12 @@ import { closing } from '../base/closing.js'
 import { fingerprintOf } from '../base/fingerprint.js'
 import { Refusal } from '../base/refusal.js'
 import type { LabelKind } from '../model/label.js'
+import { maskedAddress } from '../model/notification-target.js'
 import type { ImportBrings, ImportResult, PartResult, Strategy } from '../model/transfer.js'
 import type { Reader, Transaction } from '../store/database.js'
 import { findDeployment, insertDeployment, updateDeployment } from '../store/tables/deployments.js'
 import { insertLabel, updateLabel } from '../store/tables/labels.js'
+import { insertNotificationTarget, updateNotificationTarget } from '../store/tables/notification-targets.js'
 import { insertProject, updateProject } from '../store/tables/projects.js'
 import { writeSetting } from '../store/tables/settings.js'
 import { putVariable } from '../store/tables/variables.js'
@@ -81,7 +83,7 @@ async function planner(needs: TransferNeeds, given: Package, { strategy, accessS
   const { hasRunning } = needs.deployments
   const { logSources, allowSystemPaths } = needs
   const { directory: home } = needs.home
-  return db => planImport(db, { records, settings, strategy, home, allowSystemPaths, hasRunning, logSources })
+  return db => planImport(db, { records, settings, strategy, withAccess: accessSettings, home, allowSystemPaths, hasRunning, logSources })
 }
 
 /** What was unpacked into tmp/. */
@@ -268,6 +270,8 @@ function apply(tx: Transaction, plan: ImportPlan, { logSources }: TransferNeeds)
   for (const variable of plan.variables) putVariable(tx, { ...variable, value: variable.value ?? '' })
   for (const { record } of created(plan.logSources)) logSources?.insert(tx, record)
   for (const { record } of replaced(plan.logSources)) logSources?.replace(tx, record)
+  for (const { record } of created(plan.notificationTargets)) insertNotificationTarget(tx, record)
+  for (const { id, record } of replaced(plan.notificationTargets)) updateNotificationTarget(tx, id, record)
   const byStart = changed(plan.deployments).reverse().sort((a, b) => Date.parse(a.record.row.startTime) - Date.parse(b.record.row.startTime))
   for (const { action, id, record } of byStart) {
     if (action === 'create') insertDeployment(tx, record.row)
@@ -327,6 +331,7 @@ function resultOf(
     tags: partOf(plan.tags),
     projects: partOf(plan.projects),
     logSources: partOf(plan.logSources),
+    notificationTargets: partOf(plan.notificationTargets),
     deployments: partOf(plan.deployments),
     artifacts,
     brings: bringsOf(plan, artifacts, isSecret),
@@ -344,7 +349,8 @@ function bringsOf(plan: ImportPlan, artifacts: PartResult, isSecret: (key: strin
       const variables = plan.variables.filter(({ projectId }) => projectId === id).map(({ name, value }) => ({ name, value }))
       return { id, name, deployPath, ...scripts, variables, hasArtifact: restored.has(id) }
     }),
-    logSources: changed(plan.logSources).map(({ record: { id, projectId, filePath } }) => ({ id, projectId, filePath }))
+    logSources: changed(plan.logSources).map(({ record: { id, projectId, filePath } }) => ({ id, projectId, filePath })),
+    notificationTargets: changed(plan.notificationTargets).map(({ record: { id, name, url } }) => ({ id, name, address: maskedAddress(url) }))
   }
 }
 
@@ -369,14 +375,14 @@ function replaced<T>(planned: ReadonlyArray<Planned<T>>): Array<Planned<T>> {
 }
 
 /** What two plans of the same package must have in common. */
-function outline({ settings, categories, tags, projects, logSources, variables, deployments }: ImportPlan): string {
-  const lists = [settings, categories, tags, projects, logSources, deployments]
+function outline({ settings, categories, tags, projects, logSources, variables, notificationTargets, deployments }: ImportPlan): string {
+  const lists = [settings, categories, tags, projects, logSources, notificationTargets, deployments]
   return JSON.stringify([variables, ...lists.map(list => list.map(({ id, action }) => [id, action]))])
 }
 
 function countsOf(plan: ImportPlan): string {
   const { settings, projects, deployments } = plan
-  const all: Array<Planned<unknown>> = [...settings, ...plan.categories, ...plan.tags, ...projects, ...plan.logSources, ...deployments]
+  const all: Array<Planned<unknown>> = [...settings, ...plan.categories, ...plan.tags, ...projects, ...plan.logSources, ...plan.notificationTargets, ...deployments]
   return `${created(all).length} created, ${replaced(all).length} replaced, ${all.length - changed(all).length} skipped`
 }
 

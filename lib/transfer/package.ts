@@ -12,6 +12,7 @@
  *   categories.json, tags.json  the ones that the projects carry: a project's categoryId and tagIds are ids of these
  *   log-sources.json            of the projects
  *   variables.json              of the projects' scripts: {projectId, name, value, secret, updatedAt}; secrets without their value
+ *   notification-targets.json   all of them, secrets included; not in a package of chosen projects
  *   outputs/<deployId>.log      the whole output with its times, as it is stored                             (logs)
  *   manifests/<deployId>.manifest  what the deployment put in place                                          (logs)
  *
@@ -33,6 +34,7 @@ export const packageFiles = {
   projects: 'projects.json',
   logSources: 'log-sources.json',
   variables: 'variables.json',
+  notificationTargets: 'notification-targets.json',
   deployments: 'deployments.json'
 } as const
 

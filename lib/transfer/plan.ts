@@ -8,11 +8,13 @@
 import { oneLine } from '../base/one-line.js'
 import { Refusal, invalid } from '../base/refusal.js'
 import type { Label, LabelKind } from '../model/label.js'
+import type { NotificationTarget } from '../model/notification-target.js'
 import type { Project } from '../model/project.js'
 import type { Strategy } from '../model/transfer.js'
 import type { Reader } from '../store/database.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { findLabel, findLabelByName } from '../store/tables/labels.js'
+import { findNotificationTarget } from '../store/tables/notification-targets.js'
 import { findProjectByToken, listProjects } from '../store/tables/projects.js'
 import { readSettings } from '../store/tables/settings.js'
 import { listVariables } from '../store/tables/variables.js'
@@ -49,6 +51,7 @@ export interface ImportPlan {
   logSources: Array<Planned<LogSourceRecord>>
   /** Of projects that are created or replaced: what is to be written. Every other variable stays. */
   variables: PackedVariable[]
+  notificationTargets: Array<Planned<NotificationTarget>>
   deployments: Array<Planned<GivenDeployment>>
   /** Sentences on what was changed in a record, or passed over. */
   notes: string[]
@@ -58,6 +61,8 @@ interface PlanNeeds {
   records: PackageRecords
   settings: SettingsPlan
   strategy: Strategy
+  /** Whether what decides who has access comes, too. */
+  withAccess: boolean
   /** The data directory, which no target may touch. */
   home: string
   allowSystemPaths: boolean | undefined
@@ -86,6 +91,7 @@ export function planImport(db: Reader, needs: PlanNeeds): ImportPlan {
   checkReferences(packageFiles.variables, records.variables, projectIds)
   checkReferences(packageFiles.logSources, records.logSources, projectIds)
   notes.push(...notesOnSettings(needs.settings))
+  if (!needs.withAccess && records.notificationTargets.length > 0) notes.push(targetsLeftOut)
   const { logSources } = needs
   if (logSources === undefined && records.logSources.length > 0) notes.push('Log sources are not known here: they were passed over')
   return {
@@ -100,6 +106,10 @@ export function planImport(db: Reader, needs: PlanNeeds): ImportPlan {
       return { id: record.id, action: actionOf(logSources.find(db, record.id) !== undefined), record }
     }),
     variables: planVariables(db, { projects, variables: records.variables, notes }),
+    notificationTargets: records.notificationTargets.map(record => {
+      const isKnown = findNotificationTarget(db, record.id) !== undefined
+      return { id: record.id, action: needs.withAccess ? actionOf(isKnown) : 'skip', record }
+    }),
     deployments: planDeployments(db, records.deployments, known),
     notes
   }
@@ -125,6 +135,9 @@ export function divideSettings(
     unknown: keys.filter(key => !known.has(key))
   }
 }
+
+const targetsLeftOut =
+  'The notification targets were left out: messages would go to their addresses. "svc import --with-access-settings" takes them (API: accessSettings=true)'
 
 function notesOnSettings({ leftOut, unknown }: SettingsPlan): string[] {
   const names = leftOut.map(key => `"${key}"`).join(', ')

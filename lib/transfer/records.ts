@@ -6,6 +6,9 @@ import { stepNames } from '../model/deployment.js'
 import type { DeploymentRow, DeploymentStep, RanScript } from '../model/deployment.js'
 import { labelColors } from '../model/label.js'
 import type { Label } from '../model/label.js'
+import { eventKeys, maskedAddress, maxNotificationTargets, notificationKinds, settingsTargetId } from '../model/notification-target.js'
+import type { NotificationTarget } from '../model/notification-target.js'
+import { signingSecretFault } from '../model/signing-secret.js'
 import { defaultEnv, maxDiskMbLimit } from '../model/project.js'
 import type { Project } from '../model/project.js'
 import { maxScriptTimeoutSeconds, scriptDirectoryFault, scriptShellFault } from '../model/script-settings.js'
@@ -33,6 +36,7 @@ export interface PackageRecords {
   projects: Project[]
   logSources: LogSourceRecord[]
   variables: PackedVariable[]
+  notificationTargets: NotificationTarget[]
   deployments: GivenDeployment[]
 }
 
@@ -69,6 +73,7 @@ export async function readRecords(given: Pick<Package, 'json' | 'list'>, now: st
     projects: await all(packageFiles.projects, record => readProject(record, now)),
     logSources: await all(packageFiles.logSources, record => readLogSource(record, now)),
     variables: await all(packageFiles.variables, record => readVariable(record, now), maxRecords * 10),
+    notificationTargets: await all(packageFiles.notificationTargets, record => readTarget(record, now), maxNotificationTargets),
     deployments: await all(packageFiles.deployments, readDeployment, maxDeployments)
   }
   checkUnique(packageFiles.categories, records.categories)
@@ -76,6 +81,7 @@ export async function readRecords(given: Pick<Package, 'json' | 'list'>, now: st
   checkUnique(packageFiles.projects, records.projects)
   checkUnique(packageFiles.logSources, records.logSources)
   checkVariables(records.variables)
+  checkUnique(packageFiles.notificationTargets, records.notificationTargets)
   checkUnique(packageFiles.deployments, records.deployments.map(({ row }) => row))
   return records
 }
@@ -192,6 +198,27 @@ function readVariable(record: FieldReader, now: string): PackedVariable {
 
 function withSubject(subject: string, fault: string | null): string | null {
   return fault === null ? null : `${subject} ${fault}`
+}
+
+function readTarget(record: FieldReader, now: string): NotificationTarget {
+  const createdAt = record.time('createdAt', now)
+  const events = record.texts('events')
+  return {
+    id: record.text('id', { ...id, faultOf: given => (given === settingsTargetId ? 'this id is that of the settings' : null) }),
+    name: record.text('name', name),
+    kind: record.choice('kind', notificationKinds),
+    url: record.text('url', { oneLine: 'refuse', faultOf: addressFault }),
+    secret: record.text('secret', { fallback: '', oneLine: 'refuse', faultOf: signingSecretFault }),
+    events: eventKeys.filter(event => events.includes(event)),
+    projectIds: [...new Set(record.texts('projectIds', { oneLine: 'refuse' }))],
+    enabled: record.flag('enabled', true),
+    createdAt,
+    updatedAt: record.time('updatedAt', createdAt)
+  }
+}
+
+function addressFault(given: string): string | null {
+  return /^https?:\/\//i.test(given) && maskedAddress(given) !== '' ? null : 'an address with http:// or https:// is needed'
 }
 
 function readDeployment(record: FieldReader): GivenDeployment {

@@ -14,19 +14,19 @@ import { zipOf } from '../support/zip.js'
  */
 
 type Credential =
-  | 'none' | 'malformed' | 'unknown' | 'own' | 'other' | 'global' | 'admin' | 'download' | 'terminal' | 'protocol' | 'local'
+  | 'none' | 'malformed' | 'unknown' | 'own' | 'other' | 'global' | 'metrics' | 'admin' | 'download' | 'terminal' | 'protocol' | 'local'
 
 /** `in`: the handler was reached, whatever it says to a request that is wrong in every other way. */
 type Answer = 'in' | 401 | 403
 
 const closed = { none: 401, malformed: 401, unknown: 401, download: 401, terminal: 401, protocol: 401 } as const
-const adminOnly = { ...closed, own: 403, other: 403, global: 403, admin: 'in', local: 'in' } as const
+const adminOnly = { ...closed, own: 403, other: 403, global: 403, metrics: 403, admin: 'in', local: 'in' } as const
 
 const expectations: Record<Auth, { from: 'anywhere' | 'allowed'; answers: Record<Credential, Answer> }> = {
   public: {
     from: 'anywhere',
     answers: {
-      none: 'in', malformed: 'in', unknown: 'in', own: 'in', other: 'in', global: 'in', admin: 'in',
+      none: 'in', malformed: 'in', unknown: 'in', own: 'in', other: 'in', global: 'in', metrics: 'in', admin: 'in',
       download: 'in', terminal: 'in', protocol: 'in', local: 'in'
     }
   },
@@ -35,12 +35,13 @@ const expectations: Record<Auth, { from: 'anywhere' | 'allowed'; answers: Record
   read: { from: 'anywhere', answers: { ...adminOnly, own: 'in' } },
   download: { from: 'anywhere', answers: { ...adminOnly, own: 'in', download: 'in' } },
   admin_download: { from: 'anywhere', answers: { ...adminOnly, download: 'in' } },
-  upload: { from: 'allowed', answers: { ...closed, own: 'in', other: 403, global: 'in', admin: 401, local: 401 } },
+  upload: { from: 'allowed', answers: { ...closed, own: 'in', other: 403, global: 'in', metrics: 401, admin: 401, local: 401 } },
+  metrics: { from: 'anywhere', answers: { ...adminOnly, metrics: 'in' } },
   terminal: { from: 'allowed', answers: { ...adminOnly, terminal: 'in', protocol: 'in' } },
   local: {
     from: 'anywhere',
     answers: {
-      none: 403, malformed: 403, unknown: 403, own: 403, other: 403, global: 403, admin: 403,
+      none: 403, malformed: 403, unknown: 403, own: 403, other: 403, global: 403, metrics: 403, admin: 403,
       download: 403, terminal: 403, protocol: 403, local: 'in'
     }
   }
@@ -81,7 +82,7 @@ const forgottenMs = 11 * 60_000
 
 t.test('route × credential × way: the word of the row decides, and the address that was seen', async t => {
   const clock = setClock(Date.now())
-  const stage = await startServer(t, { clock, settings: { global_deploy_token: 'global-deploy-token', trusted_proxies: proxy } })
+  const stage = await startServer(t, { clock, settings: { global_deploy_token: 'global-deploy-token', metrics_token: 'metrics-token-1', trusted_proxies: proxy } })
   const { port } = new URL(stage.url)
   const socketPath = (await findOwner(stage.home.directory)) as string
   const [shop, forum] = [await stage.createProject('shop'), await stage.createProject('forum')]
@@ -98,6 +99,7 @@ t.test('route × credential × way: the word of the row decides, and the address
     own: () => ({ headers: bearer(shop.token) }),
     other: () => ({ headers: bearer(forum.token) }),
     global: () => ({ headers: bearer('global-deploy-token') }),
+    metrics: () => ({ headers: bearer('metrics-token-1') }),
     admin: () => ({ headers: bearer(adminToken) }),
     download: () => ({ ticket: tickets.issue('download').ticket }),
     terminal: () => ({ ticket: tickets.issue('terminal').ticket }),

@@ -12,6 +12,7 @@ const secrets = {
   globalToken: 'the-global-deploy-token',
   webhookSecret: 'the-webhook-secret',
   webhookPath: 'the-webhook-path',
+  targetSecret: 'the-secret-of-a-target',
   variable: 'the-value-of-a-variable',
   script: 'the-text-of-a-script'
 }
@@ -135,6 +136,29 @@ t.test('everything that changes state is in the audit log (decisions §7), and n
       what: 'webhook that fails',
       act: () => client.post('/api/settings/webhook-test'),
       entries: [{ action: 'webhook.send', target: `127.0.0.1:${receiver.port}`, ok: false }]
+    },
+    {
+      what: 'notification target',
+      async act() {
+        const given = { name: 'Team', url: `${receiver.url}/${secrets.webhookPath}`, secret: secrets.targetSecret }
+        ids['target'] = (await client.post('/api/notification-targets', given)).body.target.id
+      },
+      entries: [{ action: 'notification_target.create', detail: /^Team \(generic, 127/ }]
+    },
+    {
+      what: 'notification target changed',
+      act: () => client.put(`/api/notification-targets/${ids['target']}`, { events: [], secret: secrets.targetSecret }),
+      entries: [{ action: 'notification_target.update', detail: /: secret, events$/ }]
+    },
+    {
+      what: 'notification target that fails',
+      act: () => client.post(`/api/notification-targets/${ids['target']}/test`),
+      entries: [{ action: 'webhook.send', detail: /^Team: /, ok: false }]
+    },
+    {
+      what: 'notification target deleted',
+      act: () => client.delete(`/api/notification-targets/${ids['target']}`),
+      entries: [{ action: 'notification_target.delete' }]
     },
     { what: 'storage cleaned', act: () => client.post('/api/storage/clean', {}), entries: [{ action: 'storage.clean', detail: String }] },
     {

@@ -41,6 +41,8 @@ const ofTheMachine: Record<string, string> = {
   '/api/storage': 'of the disk; of archives only the newest is carried',
   '/api/public/telemetry/overview': 'reports that were sent to this server',
   '/api/system/resources': 'of the machine',
+  '/api/system/history': 'of the machine',
+  '/metrics': 'of the process',
   '/api/pm2/available': 'of the machine',
   '/api/pm2/apps': 'of the machine',
   '/api/fs/home': 'of the machine',
@@ -73,7 +75,7 @@ async function pagesOf({ client, server }: Stage): Promise<Record<string, Record
     return body
   }
   const projects = (await take('/api/projects')) as Project[]
-  for (const route of ['/api/categories', '/api/tags', '/api/settings', '/api/log-sources']) await take(route)
+  for (const route of ['/api/categories', '/api/tags', '/api/settings', '/api/notification-targets', '/api/log-sources']) await take(route)
   // Its findings are of the machine: whether a target is there.
   delete (await take('/api/migration/verify')).findings
   const types = 'projects,deployments,log-sources,settings'
@@ -132,6 +134,7 @@ const clock = (() => {
 
 async function furnish(stage: Stage) {
   const { client } = stage
+  await client.post('/api/notification-targets', { name: 'Team', url: 'https://hooks.example/a-secret-path', secret: 'a-signing-secret' })
   await client.put('/api/settings', { keep_archives: '5', global_deploy_token: 'a-global-token', webhook_secret: 'hush-hush' })
   const { category } = (await client.post('/api/categories', { name: 'Shops', color: 'pink', sortOrder: 3 })).body
   const tags = []
@@ -173,6 +176,9 @@ t.test('what is exported and imported into an empty data directory', async t => 
     t.equal(body.projects.created.length, 3)
     t.equal(body.deployments.created.length, 4)
     t.strictSame(body.settings.created.sort(), ['global_deploy_token', 'keep_archives', 'webhook_secret'])
+    t.match(body.notificationTargets, { created: [/^ntf_/], replaced: [], skipped: [] })
+    t.match(body.brings.notificationTargets, [{ name: 'Team', address: 'https://hooks.example/…' }])
+    t.match((await target.client.get('/api/notification-targets')).body.items[1], { name: 'Team', kind: 'generic', hasSecret: true })
     t.strictSame(body.artifacts, { created: [shop.id], replaced: [], skipped: [], failed: [] })
     const after = await pagesOf(target)
     t.strictSame(withoutArchives(after), withoutArchives(before))
@@ -217,6 +223,9 @@ t.test('what is exported and imported into an empty data directory', async t => 
     t.strictSame(body.settings, { created: ['keep_archives'], replaced: [], skipped: ['global_deploy_token', 'webhook_secret'] })
     t.match(body.notes, [/"global_deploy_token", "webhook_secret" were left out: they decide who has access/])
     t.match((await target.client.get('/api/settings')).body, { webhook_secret: '', global_deploy_token: '' })
+    t.match(body.notificationTargets, { created: [], skipped: [/^ntf_/] })
+    t.match(body.notes.join(), /notification targets were left out/)
+    t.equal((await target.client.get('/api/notification-targets')).body.items.length, 1)
     t.strictSame(body.artifacts, { created: [], replaced: [], skipped: [shop.id], failed: [] })
     t.throws(() => readdirSync(shop.deployPath), { code: 'ENOENT' })
     t.equal(readdirSync(target.home.deployments).filter(name => name.endsWith('.zip')).length, 1)

@@ -57,6 +57,11 @@ PUT /api/settings admin
 POST /api/settings/token admin
 GET /api/settings/status admin
 POST /api/settings/webhook-test admin
+GET /api/notification-targets admin
+POST /api/notification-targets admin
+PUT /api/notification-targets/:id admin
+DELETE /api/notification-targets/:id admin
+POST /api/notification-targets/:id/test admin
 GET /api/audit admin
 GET /api/storage admin
 POST /api/storage/clean admin
@@ -64,6 +69,8 @@ POST /api/public/telemetry/report public
 GET /api/public/telemetry/overview public
 GET /api/overview admin
 GET /api/system/resources admin
+GET /api/system/history admin
+GET /metrics metrics
 GET /api/pm2/available admin
 GET /api/pm2/apps admin
 GET /api/projects/:id/pm2 admin

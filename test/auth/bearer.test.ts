@@ -14,6 +14,7 @@ function bearerWith({ allowed = true, global = 'global-token' } = {}) {
     admin: { verify: token => token === 'admin-token' },
     projectOf: token => (token === 'shop-token' ? { id: 'proj_shop', token } : undefined),
     globalToken: () => global,
+    metricsToken: () => 'metrics-token',
     tickets: { redeem: (ticket, purpose) => ticket === `good-${purpose}` },
     allowList: {
       check() {
@@ -151,6 +152,7 @@ t.test('the witnessed address decides and is recorded, with the claimed one besi
     admin: { verify: () => true },
     projectOf: () => undefined,
     globalToken: () => '',
+    metricsToken: () => 'metrics-token',
     tickets: { redeem: () => false },
     allowList: { check: address => void checked.push(address) },
     limiter: createLimiter({ clock: setClock(), onFailure: () => {} })

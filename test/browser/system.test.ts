@@ -2,6 +2,8 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
+import { openStore } from '../../lib/store/database.js'
+import { insertMachineMinutes } from '../../lib/store/tables/machine-history.js'
 import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { startChromium } from './chromium.js'
@@ -40,6 +42,35 @@ t.test('health and resources', { skip }, async t => {
   t.ok(await isWithin(page), 'nothing sticks out at the side')
   t.same(watch.complaints, [])
   t.same(watch.foreign, [])
+})
+
+t.test('a day of history', { skip }, async t => {
+  const photograph = photographer('history')
+  const stage = await startServer(t)
+  const { page, watch } = await openDuring(t, browser, stage.url, 'system')
+  await page.getByText('The first minute is not over yet.').waitFor()
+  await stage.server.stop({ wait: false })
+  const store = await openStore({ directory: stage.home.directory })
+  const minuteMs = 60_000
+  const nowMs = Math.floor(Date.now() / minuteMs) * minuteMs
+  await store.write(tx => insertMachineMinutes(tx, Array.from({ length: 24 * 60 }, (_, n) => n).filter(n => n < 700 || n > 800).map(n => ({
+    at: new Date(nowMs - n * minuteMs).toISOString(),
+    cpuPercent: 30 + 25 * Math.sin(n / 90), processCpuPercent: 2, memoryUsedBytes: 5e9 + 1e9 * Math.sin(n / 200), memoryTotalBytes: 16e9,
+    memoryRssBytes: 8e7, diskUsedPercent: 61, diskFreeBytes: 4e10, load: 1 + Math.sin(n / 60), succeeded: n % 40 === 0 ? 1 : 0, failed: n % 170 === 0 ? 1 : 0
+  }))))
+  await store.close()
+  await stage.restart()
+  watch.complaints.length = 0
+  const again = await openDuring(t, browser, stage.url, 'system')
+  await again.page.getByRole('img', { name: /^Deployments of the last 24 hours: 3\d succeeded, [789] failed$/ }).waitFor()
+  for (const what of ['Processor', 'Memory', 'Disk', 'Load']) {
+    await again.page.getByRole('img', { name: new RegExp(`^${what}: between .* in the last 24 hours`) }).waitFor()
+  }
+  await photograph(again.page, 'desktop', { isWhole: true })
+  await again.page.setViewportSize(phone)
+  await photograph(again.page, 'phone', { isWhole: true })
+  t.ok(await isWithin(again.page), 'nothing sticks out at the side')
+  t.same(again.watch.complaints, [])
 })
 
 t.test('storage: what is kept, and what may go', { skip }, async t => {

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { spawnSync } from 'node:child_process'
-import { webhookHeaders } from '../../lib/notify/signature.js'
+import { signed, takesSecret, webhookHeaders } from '../../lib/notify/signature.js'
 
 // The convention's own example (standard-webhooks, spec: "signature scheme").
 const example = {
@@ -34,3 +34,21 @@ for (const secret of [example.secret, 'used as it stands: é']) {
     t.equal(headers['webhook-signature'], `v1,${stdout.toString('base64')}`)
   })
 }
+
+// The expected signatures were computed with the Python of the services' own documents.
+t.test('DingTalk is signed in its address, Feishu in its body, as their documents compute it', async t => {
+  const message = { id: 'msg_1', atMs: 1_700_000_000_123, payload: { msgtype: 'markdown' }, secret: 'SEC-a-secret' }
+  const dingtalk = signed('dingtalk', { ...message, url: new URL('https://oapi.dingtalk.com/robot/send?access_token=t') })
+  t.equal(dingtalk.url.searchParams.get('access_token'), 't')
+  t.equal(dingtalk.url.searchParams.get('timestamp'), '1700000000123')
+  t.equal(dingtalk.url.searchParams.get('sign'), 'wqrtHx7EmsV7vUftb7NzBJnIVIgLRavQgXr+e4/LA5Y=')
+  t.match(dingtalk.url.search, /sign=[\w%]+$/, '+ / and = are encoded')
+  t.equal(dingtalk.body, '{"msgtype":"markdown"}')
+
+  const feishu = signed('feishu', { ...message, url: new URL('https://open.feishu.cn/hook') })
+  t.same(JSON.parse(feishu.body), { timestamp: '1700000000', sign: 'qS80SkbOfMC7zih/R90olbed03lFsEOxOgUS8NNipBs=', msgtype: 'markdown' })
+
+  const plain = signed('feishu', { ...message, secret: '', url: new URL('https://open.feishu.cn/hook') })
+  t.equal(plain.body, '{"msgtype":"markdown"}', 'without a secret nothing is added')
+  t.same((['generic', 'slack', 'teams', 'feishu', 'dingtalk', 'wecom'] as const).filter(takesSecret), ['generic', 'feishu', 'dingtalk'])
+})

@@ -2,6 +2,8 @@ import t from 'tap'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { randomIds } from '../../lib/base/ids.js'
 import type { AuditEvent } from '../../lib/model/audit.js'
+import type { Store } from '../../lib/store/database.js'
+import { createTargets } from '../../lib/notify/targets.js'
 import { createWebhook } from '../../lib/notify/webhook.js'
 import { setClock } from '../support/clock.js'
 import { occasion } from '../support/occasion.js'
@@ -11,15 +13,22 @@ import type { Behaviour } from '../support/receiver.js'
 const admin = { name: 'admin', ip: '192.0.2.1' }
 const never = () => ({ signal: new AbortController().signal })
 
-function createStage(url: string, more: { events?: string[]; secret?: string } = {}) {
+function createStage(url: string, more: { events?: string[]; secret?: string; stored?: object[] } = {}) {
   const audits: AuditEvent[] = []
   const faults: unknown[] = []
   const clock = setClock()
   const webhook = createWebhook({
-    settings: {
-      text: key => (key === 'webhook_url' ? url : (more.secret ?? '')),
-      list: () => more.events ?? ['deploy_success', 'deploy_failure']
-    },
+    targets: createTargets({
+      store: { all: () => more.stored ?? [], get: () => undefined } as unknown as Store,
+      clock,
+      ids: randomIds,
+      audit: { within: () => {} },
+      settings: {
+        text: key => (key === 'webhook_url' ? url : (more.secret ?? '')),
+        list: () => more.events ?? ['deploy_success', 'deploy_failure']
+      },
+      isProject: () => true
+    }),
     audit: async event => void audits.push(event),
     clock,
     ids: randomIds,
@@ -128,14 +137,15 @@ t.test('nobody waits, and what cannot be sent throws at nobody', async t => {
   receiver.behave('hang')
   const { webhook, audits } = createStage(receiver.url)
   for (let i = 0; i < 1_100; i++) webhook.notify(occasion({ project: { id: `proj_${i}` } }))
-  t.equal(audits.length, 1_100 - 8 - 1_000, 'what is too much is dropped, and said')
-  t.match(audits[0], { action: 'webhook.send', detail: /1000 others wait, 0 attempts/ })
-  await receiver.received(8)
+  t.equal(audits.length, 1_100 - 4 - 250, 'what is too much is dropped, and said')
+  t.match(audits[0], { action: 'webhook.send', detail: /too many others wait, 0 attempts/ })
+  await receiver.received(4)
   await sleep(50)
-  t.equal(receiver.requests.length, 8, 'so many at once')
+  t.equal(receiver.requests.length, 4, 'so many at once')
 
   await webhook.stop({ graceMs: 100 })
   t.equal(audits.length, 1_100, 'each of them is accounted for')
+  t.same(webhook.deliveries(), { delivered: 0, refused: 0, timeout: 0, network: 0, stopped: 1_100 })
   webhook.notify(occasion())
   t.match(audits.at(-1), { projectId: 'proj_1', detail: /the server was stopped, 0 attempts/ })
 
@@ -159,4 +169,36 @@ t.test('the test message', async t => {
   await receiver.received(2)
   giveUp.abort(new Error('gone'))
   t.match(await test, { outcome: 'stopped', reason: 'it was broken off' })
+})
+
+t.test('several targets: each has what it wants, in its form, and one that hangs holds up no other', async t => {
+  const [slow, quick, chat] = await Promise.all([startReceiver(t), startReceiver(t), startReceiver(t)])
+  slow.behave('hang')
+  const stored = (id: string, url: string, patch: object = {}) => ({
+    position: 1, id, name: id, kind: 'generic', url, secret: '', events: '["deploy_success","deploy_failure"]', projectIds: '[]',
+    enabled: 1, createdAt: '', updatedAt: '', ...patch
+  })
+  const rows = [
+    stored('slow', slow.url),
+    stored('quick', quick.url, { secret: 'a-secret' }),
+    stored('chat', `${chat.url}/services/secret`, { kind: 'slack', events: '["deploy_failure"]', projectIds: '["proj_1"]' }),
+    stored('off', quick.url, { enabled: 0 }),
+    stored('elsewhere', quick.url, { projectIds: '["proj_other"]' })
+  ]
+  // Rows are decoded where they are: each reading gets its own.
+  const { webhook, audits } = createStage('', { get stored() { return rows.map(row => ({ ...row })) } })
+  for (let i = 0; i < 40; i++) webhook.notify(occasion({ event: 'deploy_success' }))
+  webhook.notify(occasion({ event: 'deploy_failure' }))
+  await Promise.all([quick.received(41), chat.received(1)])
+  t.equal(slow.requests.length, 4, 'its own places are taken, and no others')
+  t.match(JSON.parse(chat.requests[0]?.text as string), { blocks: [{ type: 'header' }, { type: 'section' }] })
+  t.match(quick.requests[0]?.headers['webhook-signature'], /^v1,/)
+
+  chat.behave({ status: 404, body: 'no_service' })
+  webhook.notify(occasion({ event: 'deploy_failure' }))
+  await chat.received(2)
+  await webhook.stop({ graceMs: 50 })
+  const said = audits.find(({ detail }) => /^chat/.test(detail ?? ''))
+  t.match(said, { target: `127.0.0.1:${chat.port}`, detail: 'chat: deploy_failure (cli): answered 404: no_service, 1 attempt' })
+  t.notMatch(JSON.stringify(audits), 'secret')
 })

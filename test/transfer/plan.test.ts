@@ -36,7 +36,7 @@ async function stageOf(t: Test) {
   async function plan(files: Record<string, object>, strategy: 'skip-existing' | 'overwrite' = 'overwrite', { isRunning = false } = {}) {
     const home = join(stage.directory, 'home')
     return planImport(stage.store, {
-      records: await recordsOf(files), settings: noSettings, strategy, home, allowSystemPaths: false, hasRunning: () => isRunning
+      records: await recordsOf(files), settings: noSettings, strategy, withAccess: false, home, allowSystemPaths: false, hasRunning: () => isRunning
     })
   }
   return { have, plan }

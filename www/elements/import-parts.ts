@@ -13,6 +13,7 @@ const partRows = [
   { key: 'tags', words: 'Tags' },
   { key: 'projects', words: 'Projects' },
   { key: 'logSources', words: 'Log files' },
+  { key: 'notificationTargets', words: 'Notification targets' },
   { key: 'deployments', words: 'Deployments' },
   { key: 'artifacts', words: 'Archives put in place' }
 ] as const

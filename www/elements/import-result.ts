@@ -44,8 +44,8 @@ function partRow({ words, created, replaced, skipped }: ImportPart): Template {
 }
 
 /** What one has to see before it comes: where files go, what runs, and which settings change. */
-function bringsOf({ settings, projects, logSources }: ImportBrings): Template | null {
-  if (settings.length + projects.length + logSources.length === 0) return null
+function bringsOf({ settings, projects, logSources, notificationTargets }: ImportBrings): Template | null {
+  if (settings.length + projects.length + logSources.length + notificationTargets.length === 0) return null
   return html`
     <section class="brings">
       <h4>${t('What comes with it')}</h4>
@@ -71,6 +71,11 @@ function bringsOf({ settings, projects, logSources }: ImportBrings): Template | 
         <dl>
           <dt>${t('Log files')}</dt>
           ${logSources.map(({ filePath }) => html`<dd><code>${filePath}</code></dd>`)}
+        </dl>`}
+      ${notificationTargets.length === 0 ? null : html`
+        <dl>
+          <dt>${t('Notification targets')}</dt>
+          ${notificationTargets.map(({ name, address }) => html`<dd>${visible(name)} <code>${address}</code></dd>`)}
         </dl>`}
     </section>`
 }

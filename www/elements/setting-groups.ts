@@ -40,6 +40,7 @@ export const settingGroups: readonly SettingGroup[] = [
       { key: 'trusted_proxies', words: 'Trusted proxies' },
       { key: 'allowed_hosts', words: 'Host names of the panel' },
       { key: 'terminal_enabled', words: 'Terminal' },
+      { key: 'metrics_token', words: 'Token for metrics' },
       { key: 'audit_days', words: 'Audit log kept' }
     ]
   }

@@ -10,10 +10,15 @@ import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
 import { SvcAdminToken } from '../elements/svc-admin-token.js'
 import { SvcCopy } from '../elements/svc-copy.js'
-import { errorWords, spanWords } from '../elements/words.js'
+import { SvcDialog } from '../elements/svc-dialog.js'
+import { elements as targetElements, resultOf } from '../elements/svc-notification-targets.js'
+import type { SvcNotificationTargets } from '../elements/svc-notification-targets.js'
+import { errorWords } from '../elements/words.js'
 import { createAdminCalls } from '../server/admin-calls.js'
 import type { AdminCalls, WebhookTest } from '../server/admin-calls.js'
 import { Refused } from '../server/client.js'
+import { createTargetCalls } from '../server/target-calls.js'
+import type { TargetCalls } from '../server/target-calls.js'
 import { countWords, t } from '../words/t.js'
 import { Page } from './page.js'
 
@@ -68,6 +73,7 @@ export class SettingsPage extends Page {
   `
 
   #calls!: AdminCalls
+  #targetCalls!: TargetCalls
   #shown!: Resource<Shown>
   readonly #draft = new Map<string, string>()
   readonly #shownSecrets = new Set<string>()
@@ -79,6 +85,7 @@ export class SettingsPage extends Page {
   protected override connected(): void {
     this.entitle(t('Settings'), [{ words: t('Settings') }])
     this.#calls = createAdminCalls(this.context.client)
+    this.#targetCalls = createTargetCalls(this.context.client)
     this.#shown = this.resource(async signal => {
       const [schema, values] = await Promise.all([this.#calls.settingsSchema(signal), this.#calls.settings(signal)])
       return { schema, values }
@@ -119,6 +126,7 @@ export class SettingsPage extends Page {
     const isElsewhere = this.#refusal !== null && !shown.schema.some(setting => setting.key === refusedField)
     return html`
       <div class="sheet">
+        <svc-notification-targets .calls="${this.#targetCalls}"></svc-notification-targets>
         ${isUnknown ? errorLine(t('There is no setting “{key}” on this server.', { key })) : null}
         <form class="sheet" novalidate="" @submit="${(event: Event) => void this.#save(event)}">
           ${groups.map(({ words, settings }, index) => html`
@@ -212,7 +220,7 @@ export class SettingsPage extends Page {
         </button>
         <p role="status">${isChanged || values['webhook_url'] === ''
           ? html`<span class="muted">${t('Save the address first: the test goes to the one that is saved.')}</span>`
-          : this.#test === null || this.#test === 'going' ? null : testWords(this.#test)}</p>
+          : this.#test === null || this.#test === 'going' ? null : resultOf(this.#test)}</p>
       </div>`
   }
 
@@ -252,6 +260,7 @@ export class SettingsPage extends Page {
       this.notify(t('Saved'))
       // The server keeps some values in another form than they were typed.
       await this.#shown.load()
+      await this.querySelector<SvcNotificationTargets>('svc-notification-targets')?.reload()
     } catch (error) {
       this.#refusal = error
       const field = error instanceof Refused ? error.field : undefined
@@ -279,13 +288,7 @@ interface ControlState {
   isWrong: boolean
 }
 
-function testWords({ success, statusCode, durationMs, attempts, error }: WebhookTest): Template {
-  const tried = attempts === 0 ? '' : ` (${countWords(attempts, 'attempt')}, ${spanWords(durationMs)})`
-  return success
-    ? html`<span class="good">${t('Delivered: status {status} after {time}', { status: statusCode ?? '–', time: spanWords(durationMs) })}</span>`
-    : html`<span class="bad">${error ?? t('The test message was not delivered')}${tried}</span>`
-}
-
 export const elements = {
-  'svc-page-settings': SettingsPage, 'svc-admin-token': SvcAdminToken, 'svc-copy': SvcCopy
+  'svc-page-settings': SettingsPage, 'svc-admin-token': SvcAdminToken, 'svc-copy': SvcCopy, 'svc-dialog': SvcDialog,
+  ...targetElements
 }

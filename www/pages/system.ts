@@ -1,5 +1,5 @@
 import type { HealthDetail } from '../../lib/model/health.js'
-import type { ResourceSnapshot } from '../../lib/model/machine.js'
+import type { MachineHistory, ResourceSnapshot } from '../../lib/model/machine.js'
 import type { Pm2App } from '../../lib/model/pm2.js'
 import { css } from '../dom/element.js'
 import { html, icon } from '../dom/html.js'
@@ -9,6 +9,7 @@ import { roomTabs } from '../elements/room-tabs.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
 import { addReading, elements as machineElements } from '../elements/svc-machine.js'
+import { elements as historyElements } from '../elements/svc-history.js'
 import { SvcMeter } from '../elements/svc-meter.js'
 import { percentWords, sizeWords, spanWords } from '../elements/words.js'
 import { createAdminCalls } from '../server/admin-calls.js'
@@ -17,6 +18,8 @@ import { t } from '../words/t.js'
 import { Page } from './page.js'
 
 const refreshMs = 5000
+/** A row comes each minute. */
+const historyMs = 60_000
 
 /** Health and resources in full, and the applications of PM2. */
 export class SystemPage extends Page {
@@ -61,6 +64,7 @@ export class SystemPage extends Page {
   #health!: Resource<HealthDetail>
   #reading!: Resource<ResourceSnapshot>
   #apps!: Resource<Pm2App[] | null>
+  #history!: Resource<MachineHistory>
 
   protected override connected(): void {
     this.entitle(t('System'), [{ words: t('System') }])
@@ -72,6 +76,8 @@ export class SystemPage extends Page {
       return reading
     })
     this.#apps = this.resource(signal => this.#calls.pm2Apps(signal))
+    this.#history = this.resource(signal => this.context.calls.history(signal))
+    this.repeat(historyMs, () => void this.#history.load())
     this.repeat(refreshMs, () => {
       void this.#health.load()
       void this.#reading.load()
@@ -107,6 +113,10 @@ export class SystemPage extends Page {
           ${loaded(this.#reading, 'the resources', () => html`
             <svc-machine .readings="${[...this.context.readings]}"></svc-machine>`)}
         </div>
+      </section>
+      <section class="section">
+        <h2>${t('Last 24 hours')}</h2>
+        <div class="card">${loaded(this.#history, 'the history', day)}</div>
       </section>
       ${this.#reading.value === undefined ? null : machineFacts(this.#reading.value, health)}
       <section class="section">
@@ -173,6 +183,11 @@ function checks(health: HealthDetail): Template {
     </ul>`
 }
 
+function day(history: MachineHistory): Template {
+  if (history.items.length > 0) return html`<svc-history .history="${history}"></svc-history>`
+  return html`<div class="state"><p class="muted">${t('The first minute is not over yet.')}</p></div>`
+}
+
 function apps(list: Pm2App[] | null): Template {
   if (list === null) {
     return html`
@@ -216,4 +231,4 @@ function appPicture(status: string): 'success' | 'failed' | 'idle' {
   return status === 'online' ? 'success' : status === 'errored' ? 'failed' : 'idle'
 }
 
-export const elements = { 'svc-page-system': SystemPage, 'svc-meter': SvcMeter, ...machineElements }
+export const elements = { 'svc-page-system': SystemPage, 'svc-meter': SvcMeter, ...machineElements, ...historyElements }

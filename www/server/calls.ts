@@ -1,6 +1,6 @@
 import type { Deployment, ListedDeployment, DeploymentStatus, FinalStatus, OutputLine } from '../../lib/model/deployment.js'
 import type { HealthReport } from '../../lib/model/health.js'
-import type { ResourceSnapshot } from '../../lib/model/machine.js'
+import type { MachineHistory, ResourceSnapshot } from '../../lib/model/machine.js'
 import type { Changes } from '../../lib/model/manifest.js'
 import type { Overview } from '../../lib/model/overview.js'
 import type { Project } from '../../lib/model/project.js'
@@ -60,6 +60,8 @@ export interface Calls {
   /** `days`: also how the deployments of so many days ended. */
   overview(days: number | null, signal?: AbortSignal): Promise<Overview>
   resources(signal?: AbortSignal): Promise<ResourceSnapshot>
+  /** A day of it, a row for each five minutes. */
+  history(signal?: AbortSignal): Promise<MachineHistory>
   health(signal?: AbortSignal): Promise<HealthReport>
   search(text: string, signal?: AbortSignal): Promise<readonly FoundGroup[]>
   projects(signal?: AbortSignal): Promise<Project[]>
@@ -104,6 +106,7 @@ export function createCalls(client: Client): Calls {
     },
     overview: (days, signal) => ask('GET', days === null ? 'api/overview' : `api/overview?days=${days}`, { signal }),
     resources: signal => ask('GET', 'api/system/resources', { signal }),
+    history: signal => ask('GET', 'api/system/history?step=5', { signal }),
     // 503 is the answer of an unhealthy server, in the same shape (§4.8).
     health: signal => ask('GET', 'api/health', { alsoGood: 503, signal }),
     async search(text, signal) {

@@ -21,12 +21,14 @@ const security: Record<Auth, Json[]> = {
   admin_download: [{ adminToken: [] }, { ticket: [] }],
   upload: [{ deployToken: [] }],
   terminal: [{ adminToken: [] }, { ticket: [] }],
+  metrics: [{ adminToken: [] }, { metricsToken: [] }],
   local: [{ localSocket: [] }]
 }
 
 const securitySchemes: Json = {
   adminToken: { type: 'http', scheme: 'bearer', description: 'The admin token.' },
   deployToken: { type: 'http', scheme: 'bearer', description: 'The deploy token of a project, or the global one. It opens only what belongs to that project.' },
+  metricsToken: { type: 'http', scheme: 'bearer', description: 'The setting metrics_token.' },
   ticket: { type: 'apiKey', in: 'query', name: 'ticket', description: 'A ticket from POST /api/tickets. It works once, within 30 seconds.' },
   localSocket: { type: 'apiKey', in: 'header', name: 'Host', description: 'No token: only through the Unix socket svc.sock in the data directory.' }
 }

@@ -6,9 +6,10 @@ import type { FileContent, FileEntry } from '../../model/file-entry.js'
 import type { HealthDetail, HealthReport, ServerStatus } from '../../model/health.js'
 import { labelColors, type Label } from '../../model/label.js'
 import { logKinds, type LogSource, type LogSourceMeta, type LogWindow } from '../../model/log-source.js'
-import type { ContainerFigures, DiskFigures, MemoryFigures, ResourceSnapshot } from '../../model/machine.js'
+import type { ContainerFigures, DiskFigures, MachineHistory, MachineMinute, MemoryFigures, ResourceSnapshot } from '../../model/machine.js'
 import type { Changes, ManifestFile } from '../../model/manifest.js'
 import type { DayCounts, Overview, PinnedProject, RecentDays } from '../../model/overview.js'
+import { notificationKinds, type NotificationTargetView } from '../../model/notification-target.js'
 import type { PlaceEntry, PlaceHome, PlaceListing } from '../../model/place.js'
 import type { Pm2App, Pm2Binding, Pm2Details } from '../../model/pm2.js'
 import type { Project, RecentScripts } from '../../model/project.js'
@@ -18,6 +19,7 @@ import type { Heatmap, SuccessRates } from '../../model/stats.js'
 import type { FoundBytes, ProjectUsage, StorageUsage } from '../../model/storage.js'
 import type { TelemetryCounts, TelemetryOverview } from '../../model/telemetry.js'
 import { strategies, type BroughtProject, type Finding, type ImportBrings, type ImportResult, type PartResult } from '../../model/transfer.js'
+import type { Variable } from '../../model/variable.js'
 import { searchTypes, type SearchItem, type SearchResult } from '../../system/search.js'
 import type { Durations } from '../../system/stats.js'
 import type { DatabaseState } from '../../transfer/verify.js'
@@ -47,7 +49,9 @@ export const project = named('Project', record<Project>({
   preDeployScript: text(''), postDeployScript: text('systemctl restart shop'), postDeployAsync: boolean(false),
   allowClientScripts: nullable(boolean(true, { description: 'Null follows the setting allow_client_scripts.' }), null),
   allowedEnv: list(text('NODE_ENV')), runAs: nullable(text('www-data'), null), umask: nullable(text('027'), null),
-  maxDiskMb: nullable(integer(1000), null), env, categoryId: nullable(text('cat_1a2b3c4d5e6f7a8b'), null),
+  maxDiskMb: nullable(integer(1000), null),
+  scriptTimeoutSeconds: nullable(integer(600), null), scriptShell: nullable(text('/bin/bash'), null), scriptDirectory: nullable(text('current'), null),
+  env, categoryId: nullable(text('cat_1a2b3c4d5e6f7a8b'), null),
   pm2AppName: nullable(text('shop'), null), pinned: boolean(false), tagIds: list(text('tag_1a2b3c4d5e6f7a8b')),
   status: oneOf(['idle', 'running', 'success', 'failed']), lastDeployAt: nullableInstant, createdAt: instant, updatedAt: instant
 }))
@@ -137,6 +141,7 @@ export const healthDetail = record<HealthDetail>({
     successRate: nullable(number(98.3))
   }),
   hostNamesChecked: optional(boolean(true)),
+  secrets: optional(record<NonNullable<HealthDetail['secrets']>>({ ok: boolean(true), why: nullableText, unreadable: list(text('Shop: API_KEY')) })),
   memoryMB: record<HealthDetail['memoryMB']>({ rss: number(63), heapUsed: number(14) })
 })
 
@@ -160,6 +165,14 @@ export const resources = record<ResourceSnapshot>({
     memoryRssBytes: bytes, memoryHeapUsedBytes: bytes
   }),
   container: nullable(container, null)
+})
+
+export const machineHistory = record<MachineHistory>({
+  stepMinutes: integer(1), to: instant,
+  items: list(record<MachineMinute>({
+    at: instant, cpuPercent: number(3.5), processCpuPercent: number(0.2), memoryUsedBytes: bytes, memoryTotalBytes: bytes, memoryRssBytes: bytes,
+    diskUsedPercent: nullable(number(41.5)), diskFreeBytes: nullableBytes, load: number(0.2), succeeded: integer(1), failed: integer(0)
+  }))
 })
 
 const dayCounts = record<DayCounts>({ date: text('2030-01-02'), success: integer(5), failed: integer(0) })
@@ -237,21 +250,24 @@ export const telemetryOverview = record<TelemetryOverview>({
   platforms: list(record<TelemetryOverview['platforms'][number]>({ os: text('linux'), arch: text('x64'), count: integer(3) }))
 })
 
+const targetId = text('ntgt_1a2b3c4d5e6f7a8b')
 const ids = list(text('proj_1a2b3c4d5e6f7a8b'))
 const part = { created: ids, replaced: ids, skipped: ids }
 const partResult = named('PartResult', record<PartResult>(part))
 const brought = record<BroughtProject>({
   id: projectId, name: text('Shop'), deployPath, preDeployScript: text(''), postDeployScript: text(''), postDeployAsync: boolean(false),
-  allowClientScripts: nullable(boolean(true), null), allowedEnv: list(text('NODE_ENV')), runAs: nullableText, hasArtifact: boolean(true)
+  allowClientScripts: nullable(boolean(true), null), allowedEnv: list(text('NODE_ENV')), runAs: nullableText, scriptShell: nullableText, scriptDirectory: nullableText,
+  variables: list(record<BroughtProject['variables'][number]>({ name: text('API_KEY'), value: nullableText })), hasArtifact: boolean(true)
 })
 /** The fields of an import's result, which its answer has beside `success`. */
 export const importResult = {
   strategy: oneOf(strategies), dryRun: boolean(false), settings: partResult, categories: partResult, tags: partResult, projects: partResult,
-  logSources: partResult, deployments: partResult,
+  logSources: partResult, notificationTargets: partResult, deployments: partResult,
   artifacts: record<ImportResult['artifacts']>({ ...part, failed: list(record<{ id: string; error: string }>({ id: projectId, error: text('No space') })) }),
   brings: record<ImportBrings>({
     settings: list(record<ImportBrings['settings'][number]>({ key: text('webhook_url'), value: nullableText })), projects: list(brought),
-    logSources: list(record<ImportBrings['logSources'][number]>({ id: logSourceFields.id, projectId, filePath: logSourceFields.filePath }))
+    logSources: list(record<ImportBrings['logSources'][number]>({ id: logSourceFields.id, projectId, filePath: logSourceFields.filePath })),
+    notificationTargets: list(record<ImportBrings['notificationTargets'][number]>({ id: targetId, name: text('Team'), address: text('https://hooks.slack.com/…') }))
   }),
   notes: list(text('The package has no archives.'))
 }
@@ -265,3 +281,14 @@ export const inspection = record<DatabaseState & { findings: Finding[] }>({
   projects: list(record<DatabaseState['projects'][number]>({ id: projectId, name: text('Shop'), deployPath, token: text('…'), status: oneOf(['idle', 'running', 'success', 'failed']) })),
   deploymentCount: integer(120), orphans: list(record<DatabaseState['orphans'][number]>({ id: deployId, projectId })), findings: list(finding)
 })
+
+export const variable = record<Variable>({
+  name: text('API_KEY'), value: nullable(text('k-123'), null), secret: boolean(true), hasValue: boolean(true), updatedAt: instant
+})
+
+const view = {
+  id: targetId, name: text('Team'), kind: oneOf(notificationKinds, 'slack'), events: list(oneOf(['deploy_success', 'deploy_failure'])), projectIds: list(projectId),
+  enabled: boolean(true), address: text('https://hooks.slack.com/…'), hasSecret: boolean(false), isFromSettings: boolean(false), createdAt: nullableInstant,
+  updatedAt: nullableInstant
+}
+export const notificationTarget = named('NotificationTarget', record<NotificationTargetView>(view))

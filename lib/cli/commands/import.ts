@@ -116,7 +116,7 @@ async function keepTokens(home: Home, { strategy, projects }: ImportResult, all:
 }
 
 /** What would come that can do harm: a reader has to see each path, script and setting as it is. */
-function reportBrought({ output: { print } }: Context, { settings, projects, logSources }: ImportBrings): void {
+function reportBrought({ output: { print } }: Context, { settings, projects, logSources, notificationTargets }: ImportBrings): void {
   if (settings.length > 0) print('\nSettings:')
   for (const { key, value } of settings) print(`  ${key} = ${value === null ? '(a secret)' : oneLine(value)}`)
   for (const project of projects) {
@@ -134,6 +134,8 @@ function reportBrought({ output: { print } }: Context, { settings, projects, log
   }
   if (logSources.length > 0) print('\nLog files:')
   for (const { projectId, filePath } of logSources) print(`  ${oneLine(filePath)} (${projectId})`)
+  if (notificationTargets.length > 0) print('\nNotification targets:')
+  for (const { name, address } of notificationTargets) print(`  ${oneLine(name)}: ${oneLine(address)}`)
 }
 
 function printScript(print: (line: string) => void, title: string, script: string): void {
@@ -149,6 +151,7 @@ function report({ output }: Context, result: ImportResult): void {
     ['tags', result.tags],
     ['projects', result.projects],
     ['log sources', result.logSources],
+    ['notification targets', result.notificationTargets],
     ['deployments', result.deployments],
     ['artifacts', result.artifacts]
   ]

@@ -6,8 +6,8 @@ const none: PartResult = { created: [], replaced: [], skipped: [] }
 const result: ImportResult = {
   strategy: 'overwrite', dryRun: true,
   settings: { created: ['a'], replaced: ['b', 'c'], skipped: [] }, categories: none, tags: none,
-  projects: { created: [], replaced: [], skipped: ['proj_a'] }, logSources: none, deployments: none,
-  artifacts: { created: ['proj_b'], replaced: [], skipped: [], failed: [] }, brings: { settings: [], projects: [], logSources: [] }, notes: []
+  projects: { created: [], replaced: [], skipped: ['proj_a'] }, logSources: none, notificationTargets: none, deployments: none,
+  artifacts: { created: ['proj_b'], replaced: [], skipped: [], failed: [] }, brings: { settings: [], projects: [], logSources: [], notificationTargets: [] }, notes: []
 }
 
 t.test('parts without a record are passed over', async t => {

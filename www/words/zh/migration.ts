@@ -2,6 +2,7 @@ import type { Words } from '../t.js'
 
 /** `pages/migration.ts` */
 export const words: Words = {
+  'Notification targets': '通知目标',
   'Everything svc knows as one file: to move to another machine, or to keep.': '把 svc 的全部内容存为一个文件：用于迁移到另一台机器，或用于备份。',
   'the findings': '检查结果',
   'Export': '导出',

@@ -1,4 +1,5 @@
 import { bulkFields, changeFields, newFields } from '../../log-sources.js'
+import { logLevels } from '../../../model/log-level.js'
 import type { LogSource } from '../../../model/log-source.js'
 import { answer, media, query, switchSchema, type Operations } from '../operation.js'
 import { bulkOutcome, done, logSource, logSourceMeta, logWindow, success } from '../records.js'
@@ -6,6 +7,8 @@ import { list, record } from '../schema.js'
 
 const items = record<{ items: LogSource[] }>({ items: list(logSource) })
 const offset = { type: 'integer', minimum: 0 }
+const instantText = { type: 'string', format: 'date-time' }
+const zone = query('zone', 'The time zone of lines that have none: minutes east of Greenwich', { type: 'integer', minimum: -840, maximum: 840 })
 const fileErrors = ['not_found', 'file_missing', 'denied_path', 'not_a_file', 'not_readable', 'file_unreachable', 'changed_meanwhile', 'broken_gzip', 'inflates_too_large', 'no_space', 'invalid_field']
 
 export const logOperations: Operations = {
@@ -41,10 +44,11 @@ export const logOperations: Operations = {
         type: 'string', enum: ['forward', 'backward', 'tail']
       }),
       query('offset', 'A byte of the file', offset),
+      query('time', 'Instead of the offset: begins at the first line of this time or later', instantText), zone,
       query('size', 'Maximum size of the part in bytes; larger values become 1048576. Default: 65536', { type: 'integer', minimum: 1 })
     ],
     answers: answer('The lines', logWindow),
-    errors: [...fileErrors, 'invalid_field']
+    errors: [...fileErrors, 'no_times']
   },
   'GET /api/log-sources/:sourceId/download': {
     summary: 'Download a log file', description: 'A compressed file is decompressed.', answers: media('The file', 'text/plain'), errors: fileErrors
@@ -65,10 +69,13 @@ export const logOperations: Operations = {
       query('caseInsensitive', 'Whether case is ignored', switchSchema),
       query('maxHits', 'Maximum number of hits; larger values become 5000. Default: 500', { type: 'integer', minimum: 1 }),
       query('context', 'Number of lines before and after each hit, at most 20. Default: 2', { type: 'integer', minimum: 0 }),
+      query('order', 'Which hits come first. Default: "oldest"', { type: 'string', enum: ['oldest', 'newest'] }),
+      query('level', 'Only lines of this level or worse', { type: 'string', enum: logLevels }),
+      query('since', 'Only lines of this time or later', instantText), query('until', 'Only lines before this time', instantText), zone,
       query('fromOffset', 'The byte at which the search begins', offset),
       query('toOffset', 'The byte before which the search ends', offset)
     ],
     answers: media('The events', 'text/event-stream', 'event: hit\ndata: {"offset":0,"text":"GET /","before":[],"after":[]}\n\n'),
-    errors: [...fileErrors, 'invalid_field', 'search_too_slow', 'too_many_searches']
+    errors: [...fileErrors, 'invalid_field', 'no_times', 'search_too_slow', 'too_many_searches']
   }
 }

@@ -2,13 +2,19 @@ import { labelFields, newLabelFields } from '../../labels.js'
 import { bulkFields, newProjectFields, pinFields, projectFields } from '../../projects.js'
 import type { Label } from '../../../model/label.js'
 import type { Project } from '../../../model/project.js'
+import type { Variable } from '../../../model/variable.js'
+import { variablesChangeFields, variablesFields } from '../../variables.js'
 import { answer, any, media, query, type Operations } from '../operation.js'
-import { bulkOutcome, done, fileContent, fileEntry, label, project, recentScripts, success } from '../records.js'
+import { bulkOutcome, done, fileContent, fileEntry, label, project, recentScripts, success, variable } from '../records.js'
 import { integer, list, record, text, type Schema } from '../schema.js'
 
 const oneProject = record<{ success: true; project: Project }>({ success, project })
 const message = text('The label was deleted')
 const path = query('path', 'A path relative to the target, with "/" between segments')
+
+const variableAnswer = answer('The variables; the value of a secret is null', record<{ success: true; variables: Variable[] }>({
+  success, variables: list(variable)
+}))
 
 interface Removed {
   success: true
@@ -59,6 +65,21 @@ export const projectOperations: Operations = {
     body: pinFields,
     answers: answer('The project', oneProject),
     errors: ['not_found']
+  },
+  'GET /api/projects/:id/variables': { summary: 'List the variables of a project', answers: variableAnswer, errors: ['not_found'] },
+  'PUT /api/projects/:id/variables': {
+    summary: 'Replace the variables of a project',
+    description: 'Without `value` or `secret`, a variable that is stored keeps it.',
+    body: variablesFields,
+    answers: variableAnswer,
+    errors: ['not_found', 'variables_key']
+  },
+  'PATCH /api/projects/:id/variables': {
+    summary: 'Set and unset variables of a project',
+    description: 'Variables that are not named stay. `dotenv` is the text of a .env file; with `secret`, all of it is secret.',
+    body: variablesChangeFields,
+    answers: variableAnswer,
+    errors: ['not_found', 'variables_key']
   },
   'GET /api/projects/:id/recent-scripts': {
     summary: 'Get the scripts of the last successful deployment that ran any',

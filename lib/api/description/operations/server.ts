@@ -1,21 +1,28 @@
+import { newTargetFields, targetFields } from '../../notification-targets.js'
 import { cleanFields } from '../../storage.js'
 import { reportFields } from '../../telemetry.js'
 import type { AuditEntry } from '../../../model/audit.js'
 import type { Cleaned } from '../../../model/storage.js'
+import { notificationKinds, type NotificationKind, type NotificationTargetView } from '../../../model/notification-target.js'
 import type { Pm2App } from '../../../model/pm2.js'
 import type { SettingDescription } from '../../../model/setting.js'
 import type { TerminalAvailability } from '../../../model/terminal.js'
-import { any, anything, answer, daysOf, limitOf, query, type Operations } from '../operation.js'
+import { any, anything, answer, daysOf, limitOf, media, query, type Operations } from '../operation.js'
 import {
-  auditEntry, cleaned, done, durations, healthDetail, healthReport, heatmap, overview, placeHome, placeListing, pm2App, pm2Binding, resources, searchResult,
+  auditEntry, cleaned, done, durations, healthDetail, healthReport, heatmap, machineHistory, notificationTarget, overview, placeHome, placeListing, pm2App, pm2Binding, resources, searchResult,
   serverStatus, settingDescription, settingValues, storageUsage, success, successRates, telemetryOverview
 } from '../records.js'
-import { boolean, integer, list, nullable, optional, record, text, type Schema } from '../schema.js'
+import { boolean, integer, list, nullable, oneOf, optional, record, text, type Schema } from '../schema.js'
 
 interface CleanAnswer extends Pick<Cleaned, 'dryRun' | 'unrecordedLeft' | 'freedBytes'> {
   success: true
   removed: Pick<Cleaned, 'archives' | 'temporaryFiles' | 'unrecordedFiles'>
 }
+interface TargetList {
+  items: NotificationTargetView[]
+  domains: Array<{ domain: string; kind: NotificationKind }>
+}
+
 interface TestAnswer {
   success: boolean
   statusCode: number | null
@@ -23,6 +30,11 @@ interface TestAnswer {
   attempts: number
   error?: string
 }
+
+const testAnswer = answer('The result', record<TestAnswer>({
+  success: boolean(true), statusCode: nullable(integer(200)), durationMs: integer(48), attempts: integer(1), error: optional(text('answered 500'))
+}))
+const oneTarget = answer('The target', record<{ success: true; target: NotificationTargetView }>({ success, target: notificationTarget }))
 
 export const serverOperations: Operations = {
   'GET /api/health': {
@@ -58,10 +70,39 @@ export const serverOperations: Operations = {
   'GET /api/settings/status': { summary: 'Get the version of the server and its counts', answers: answer('The status', serverStatus) },
   'POST /api/settings/webhook-test': {
     summary: 'Send a test message to webhook_url',
-    answers: answer('The result', record<TestAnswer>({
-      success: boolean(true), statusCode: nullable(integer(200)), durationMs: integer(48), attempts: integer(1), error: optional(text('answered 500'))
-    })),
+    answers: testAnswer,
     errors: ['no_webhook']
+  },
+  'GET /api/notification-targets': {
+    summary: 'List notification targets',
+    description: 'Without secrets and without the paths of addresses. The target of the settings webhook_… comes first.',
+    answers: answer('The targets, and the kind that each domain suggests', record<TargetList>({
+      items: list(notificationTarget), domains: list(record<TargetList['domains'][number]>({ domain: text('hooks.slack.com'), kind: oneOf(notificationKinds, 'slack') }))
+    }))
+  },
+  'POST /api/notification-targets': {
+    summary: 'Create a notification target', body: newTargetFields, answers: oneTarget, errors: ['too_many_targets', 'not_found']
+  },
+  'PUT /api/notification-targets/:id': {
+    summary: 'Change a notification target',
+    description: 'Fields that are absent keep their values. An empty `secret` removes it.',
+    body: targetFields,
+    answers: oneTarget,
+    errors: ['not_found', 'settings_target']
+  },
+  'DELETE /api/notification-targets/:id': {
+    summary: 'Delete a notification target', answers: answer('The target was deleted', done), errors: ['not_found', 'settings_target']
+  },
+  'POST /api/notification-targets/:id/test': { summary: 'Send a test message to a target', answers: testAnswer, errors: ['not_found', 'no_webhook'] },
+  'GET /metrics': {
+    summary: 'Get metrics for Prometheus',
+    answers: media('The metrics, in version 0.0.4 of the text format', 'text/plain', '# TYPE svc_up gauge\nsvc_up 1\n')
+  },
+  'GET /api/system/history': {
+    summary: 'Get a day of the machine and of deployments',
+    parameters: [query('step', 'Minutes that a row covers; larger values become 60. Default: 1', { type: 'integer', minimum: 1 })],
+    answers: answer('The rows; minutes in which the server did not run are missing', machineHistory),
+    errors: ['invalid_field']
   },
   'GET /api/audit': {
     summary: 'List the audit log, newest first',

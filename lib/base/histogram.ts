@@ -1,0 +1,30 @@
+/** What was observed so far. Counts are cumulative, as Prometheus has them: each contains those of the lower bounds. */
+export interface HistogramFigures {
+  buckets: ReadonlyArray<{ atMost: number; count: number }>
+  sum: number
+  count: number
+}
+
+export interface Histogram {
+  observe(value: number): void
+  figures(): HistogramFigures
+}
+
+/** Counts values by upper bounds, which are sorted. It takes the same memory whatever is observed. */
+export function createHistogram(bounds: readonly number[]): Histogram {
+  const counts = bounds.map(() => 0)
+  let sum = 0
+  let count = 0
+  return {
+    observe(value) {
+      sum += value
+      count++
+      const at = bounds.findIndex(bound => value <= bound)
+      if (at !== -1) counts[at] = (counts[at] as number) + 1
+    },
+    figures() {
+      let below = 0
+      return { buckets: bounds.map((atMost, at) => ({ atMost, count: (below += counts[at] as number) })), sum, count }
+    }
+  }
+}

@@ -1,0 +1,140 @@
+/*
+ * Messages as chat services take them. Each stays below the limits that its service documents, whatever a name or a
+ * message contains, and nothing in them becomes a link, a mention or a picture:
+ *
+ *   Slack      header 150 characters, at most 10 fields of 2,000 each; & < > are escaped
+ *   Teams      28 KB; text runs, which know no markdown
+ *   Feishu     20 KB; text elements, which know no markup
+ *   DingTalk   20,000 bytes; markdown with backslashes
+ *   WeCom      4,096 bytes of markdown, which has no escapes: its signs are written as wide ones
+ */
+import type { Notification } from './events.js'
+import { bytesOf, chatLines, clip, jsonBytesOf, linkText, titleOf } from './chat-text.js'
+
+const slackTitleLength = 150
+const slackFieldLength = 2_000
+/** Ten values of it and the title are below 20 KB. */
+const valueBytes = 1_500
+const titleBytes = 600
+const weComBytes = 4_096
+const weComValueBytes = 320
+
+const ofValue = { max: valueBytes, measure: jsonBytesOf }
+const ofTitle = { max: titleBytes, measure: jsonBytesOf }
+
+/** Slack: Block Kit, with `text` for notifications and screen readers. */
+export function slackPayload(notification: Notification): unknown {
+  const title = titleOf(notification)
+  const fields = chatLines(notification).map(([name, value]) => {
+    return { type: 'mrkdwn', text: clip(`*${name}*\n${value}`, { max: slackFieldLength, escape: slackText }) }
+  })
+  const { url } = notification
+  const link = url === null ? [] : [{ type: 'section', text: { type: 'mrkdwn', text: `<${slackAddress(url)}|${linkText}>` } }]
+  return {
+    text: clip(title, { max: slackFieldLength, escape: slackText }),
+    blocks: [
+      { type: 'header', text: { type: 'plain_text', text: clip(title, { max: slackTitleLength }), emoji: false } },
+      { type: 'section', fields },
+      ...link
+    ]
+  }
+}
+
+const slackEscapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
+
+function slackText(character: string): string {
+  return slackEscapes[character] ?? character
+}
+
+/** Within `<address|text>`. */
+function slackAddress(url: string): string {
+  return url.replace(/[|<>]/g, encodeURIComponent).replace(/&/g, '&amp;')
+}
+
+/** Microsoft Teams: an Adaptive Card for a workflow that begins with "When a Teams webhook request is received". */
+export function teamsPayload(notification: Notification): unknown {
+  const { event, url } = notification
+  const title = clip(titleOf(notification), ofTitle)
+  const color = event === 'deploy_failure' ? 'Attention' : event === 'deploy_success' ? 'Good' : 'Default'
+  const facts = chatLines(notification).map(([name, value]) => {
+    return richText([{ text: `${name}: `, weight: 'Bolder' }, { text: clip(value, ofValue) }])
+  })
+  return {
+    type: 'message',
+    attachments: [
+      {
+        contentType: 'application/vnd.microsoft.card.adaptive',
+        contentUrl: null,
+        content: {
+          $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
+          type: 'AdaptiveCard',
+          version: '1.4',
+          fallbackText: title,
+          msteams: { width: 'Full' },
+          body: [richText([{ text: title, weight: 'Bolder', size: 'Medium', color }]), ...facts],
+          ...(url === null ? {} : { actions: [{ type: 'Action.OpenUrl', title: linkText, url }] })
+        }
+      }
+    ]
+  }
+}
+
+interface TextRun {
+  text: string
+  weight?: 'Bolder'
+  size?: 'Medium'
+  color?: 'Attention' | 'Good' | 'Default'
+}
+
+function richText(runs: readonly TextRun[]): object {
+  return { type: 'RichTextBlock', inlines: runs.map(run => ({ type: 'TextRun', ...run })) }
+}
+
+/** Feishu and Lark: a rich-text message, paragraphs of text elements, which are shown as they stand. */
+export function feishuPayload(notification: Notification): object {
+  const { url } = notification
+  const title = clip(titleOf(notification), ofTitle)
+  const content: object[][] = chatLines(notification).map(([name, value]) => [{ tag: 'text', text: `${name}: ${clip(value, ofValue)}` }])
+  if (url !== null) content.push([{ tag: 'a', text: linkText, href: url }])
+  // One language is enough: it is shown to everybody, and this is the one that every edition knows.
+  return { msg_type: 'post', content: { post: { zh_cn: { title, content: [[{ tag: 'text', text: title }], ...content] } } } }
+}
+
+/** DingTalk: markdown, whose title is what a notification shows. */
+export function dingtalkPayload(notification: Notification): unknown {
+  const title = titleOf(notification)
+  const lines = chatLines(notification).map(([name, value]) => `- **${name}**: ${clip(value, { ...ofValue, escape: plain })}`)
+  const link = notification.url === null ? [] : ['', `[${linkText}](${notification.url})`]
+  const text = [`#### ${clip(title, { ...ofTitle, escape: plain })}`, '', ...lines, ...link].join('\n')
+  return { msgtype: 'markdown', markdown: { title: clip(title, ofTitle), text } }
+}
+
+/** What a name or a message says must not become a link, a picture or a tag. */
+function plain(character: string): string {
+  return /[\\`*[\]<>]/.test(character) ? `\\${character}` : character
+}
+
+/** WeCom: markdown. What does not fit is left out from the end; the link comes first. */
+export function weComPayload(notification: Notification): unknown {
+  const ofLine = { max: weComValueBytes, measure: bytesOf, escape: wide }
+  const link = notification.url === null ? [] : [`[${linkText}](${notification.url})`]
+  const lines = [
+    `**${clip(titleOf(notification), ofLine)}**`,
+    ...link,
+    ...chatLines(notification).map(([name, value]) => `> ${name}: ${clip(value, ofLine)}`)
+  ]
+  let content = ''
+  for (const line of lines) {
+    const longer = content === '' ? line : `${content}\n${line}`
+    if (bytesOf(longer) <= weComBytes) content = longer
+  }
+  return { msgtype: 'markdown', markdown: { content } }
+}
+
+const wideForms: Readonly<Record<string, string>> = {
+  '<': '＜', '>': '＞', '[': '［', ']': '］', '*': '＊', '`': '｀', '#': '＃', '@': '＠'
+}
+
+function wide(character: string): string {
+  return wideForms[character] ?? character
+}

@@ -1,0 +1,212 @@
+import type { Clock } from '../base/clock.js'
+import type { Ids } from '../base/ids.js'
+import { invalid, notFound, Refusal } from '../base/refusal.js'
+import type { Actor, AuditEvent } from '../model/audit.js'
+import type { EventKey } from '../model/deployment.js'
+import { eventKeys, maskedAddress, maxNotificationTargets, settingsTargetId, suggestedKind } from '../model/notification-target.js'
+import type { NotificationKind, NotificationTarget, NotificationTargetView } from '../model/notification-target.js'
+import { signingSecretFault } from '../model/signing-secret.js'
+import type { Reader, Store, Transaction } from '../store/database.js'
+import {
+  deleteNotificationTarget, findNotificationTarget, insertNotificationTarget, listNotificationTargets, updateNotificationTarget
+} from '../store/tables/notification-targets.js'
+import { kindOfSetting } from './payloads.js'
+import { parseHttpUrl } from './post.js'
+import { takesSecret } from './signature.js'
+
+/** What a client gives of a target; what is undefined stays as it is, or has its default. */
+export interface TargetFields {
+  name?: string | undefined
+  kind?: NotificationKind | undefined
+  url?: string | undefined
+  secret?: string | undefined
+  events?: EventKey[] | undefined
+  projectIds?: string[] | undefined
+  enabled?: boolean | undefined
+}
+
+/** A target as messages are sent to it. */
+export type Destination = Pick<NotificationTarget, 'id' | 'name' | 'kind' | 'url' | 'secret'>
+
+/** Where notifications go: the target of the settings `webhook_…`, and the stored ones. */
+export interface Targets {
+  /** The target of the settings first, then the stored ones in the order in which they were added. */
+  list(): NotificationTargetView[]
+  /** Without a kind it gets the one that its address suggests. Refuses: 400, 409 `too_many_targets`. */
+  create(fields: TargetFields & { name: string; url: string }, actor: Actor): Promise<NotificationTargetView>
+  /** Refuses: 400, 404, 409 `settings_target`. */
+  update(id: string, fields: TargetFields, actor: Actor): Promise<NotificationTargetView>
+  /** Refuses: 404, 409 `settings_target`. */
+  remove(id: string, actor: Actor): Promise<void>
+  /** The destinations of an event of a project. */
+  wanting(event: EventKey, projectId: string): Destination[]
+  /** One by its id, whether it is enabled or not. Refuses: 404, 400 `no_webhook` if the settings have no address. */
+  find(id: string): Destination
+}
+
+export interface TargetsNeeds {
+  store: Store
+  clock: Clock
+  ids: Pick<Ids, 'id'>
+  audit: { within(tx: Transaction, event: AuditEvent): void }
+  /** Read again for each message. */
+  settings: WebhookSettings
+  isProject(db: Reader, id: string): boolean
+}
+
+export interface WebhookSettings {
+  text(key: 'webhook_url' | 'webhook_secret'): string
+  list(key: 'webhook_events'): readonly string[]
+}
+
+export function createTargets(needs: TargetsNeeds): Targets {
+  const { store, clock, ids, audit, settings } = needs
+  const now = (): string => new Date(clock.now()).toISOString()
+
+  /** Null: the settings have no address. */
+  function ofSettings(): Destination | null {
+    const url = settings.text('webhook_url')
+    if (url === '') return null
+    const kind = kindOfSetting(parseHttpUrl(url)?.hostname ?? '')
+    return { id: settingsTargetId, name: 'webhook_url', kind, url, secret: settings.text('webhook_secret') }
+  }
+
+  function settingsView(): NotificationTargetView {
+    const target = ofSettings()
+    return {
+      id: settingsTargetId,
+      name: 'webhook_url',
+      kind: target?.kind ?? 'generic',
+      address: maskedAddress(target?.url ?? ''),
+      hasSecret: settings.text('webhook_secret') !== '',
+      isFromSettings: true,
+      events: eventKeys.filter(event => settings.list('webhook_events').includes(event)),
+      projectIds: [],
+      enabled: target !== null,
+      createdAt: null,
+      updatedAt: null
+    }
+  }
+
+  function existing(db: Reader, id: string): NotificationTarget {
+    if (id === settingsTargetId) throw onlyInSettings()
+    const target = findNotificationTarget(db, id)
+    if (target === undefined) throw notFound('Notification target', id)
+    return target
+  }
+
+  /** A project that was removed may stay in the list: without it, an empty list would mean all projects. */
+  function checkProjects(db: Reader, given: readonly string[], kept: readonly string[]): void {
+    const unknown = given.find(id => !kept.includes(id) && !needs.isProject(db, id))
+    if (unknown !== undefined) throw invalid('projectIds', `"projectIds" contains "${unknown}": there is no such project`)
+  }
+
+  return {
+    list: () => [settingsView(), ...listNotificationTargets(store).map(viewOf)],
+
+    create: (fields, actor) =>
+      store.write(tx => {
+        if (listNotificationTargets(tx).length >= maxNotificationTargets) throw tooMany()
+        checkProjects(tx, fields.projectIds ?? [], [])
+        const target = checked({
+          id: ids.id('ntf_'),
+          name: fields.name,
+          kind: fields.kind ?? suggestedKind(addressOf(fields.url).hostname),
+          url: fields.url,
+          secret: fields.secret ?? '',
+          events: fields.events ?? [...eventKeys],
+          projectIds: fields.projectIds ?? [],
+          enabled: fields.enabled ?? true,
+          createdAt: now(),
+          updatedAt: now()
+        })
+        insertNotificationTarget(tx, target)
+        audit.within(tx, { action: 'notification_target.create', actor, target: target.id, detail: describe(target) })
+        return viewOf(target)
+      }),
+
+    update: (id, fields, actor) =>
+      store.write(tx => {
+        const before = existing(tx, id)
+        checkProjects(tx, fields.projectIds ?? [], before.projectIds)
+        const kind = fields.kind ?? before.kind
+        const target = checked({
+          ...before,
+          ...present(fields),
+          // A secret that the kind has no use for does not stay.
+          secret: fields.secret ?? (takesSecret(kind) ? before.secret : ''),
+          updatedAt: now()
+        })
+        updateNotificationTarget(tx, id, target)
+        const changed = Object.keys(present(fields)).join(', ')
+        audit.within(tx, { action: 'notification_target.update', actor, target: id, detail: `${describe(target)}: ${changed}` })
+        return viewOf(target)
+      }),
+
+    remove: (id, actor) =>
+      store.write(tx => {
+        const target = existing(tx, id)
+        deleteNotificationTarget(tx, id)
+        audit.within(tx, { action: 'notification_target.delete', actor, target: id, detail: describe(target) })
+      }),
+
+    wanting(event, projectId) {
+      const first = settings.list('webhook_events').includes(event) ? ofSettings() : null
+      const stored = listNotificationTargets(store).filter(({ enabled, events, projectIds }) => {
+        return enabled && events.includes(event) && (projectIds.length === 0 || projectIds.includes(projectId))
+      })
+      return first === null ? stored : [first, ...stored]
+    },
+
+    find(id) {
+      if (id !== settingsTargetId) return existing(store, id)
+      const target = ofSettings()
+      if (target !== null) return target
+      const sentence = 'The test message cannot be sent: there is no address, set webhook_url first'
+      throw new Refusal('invalid', 'no_webhook', sentence, { field: 'webhook_url' })
+    }
+  }
+}
+
+/** A target without what is secret. */
+function viewOf({ url, secret, ...target }: NotificationTarget): NotificationTargetView {
+  return { ...target, address: maskedAddress(url), hasSecret: secret !== '', isFromSettings: false }
+}
+
+/** What an audit entry says: the address is its host. */
+function describe({ name, kind, url }: NotificationTarget): string {
+  return `${name} (${kind}, ${new URL(url).host})`
+}
+
+/** Refuses what no message can be sent to, or signed with. */
+function checked(target: NotificationTarget): NotificationTarget {
+  const { kind, secret } = target
+  const url = addressOf(target.url).href
+  if (secret === '') return { ...target, url }
+  if (!takesSecret(kind)) {
+    throw invalid('secret', `"secret" cannot be set: messages of the kind "${kind}" are not signed, their address is the secret`)
+  }
+  const fault = signingSecretFault(secret)
+  if (fault !== null) throw invalid('secret', `"secret" cannot be set: ${fault}`)
+  return { ...target, url }
+}
+
+function addressOf(text: string): URL {
+  const url = parseHttpUrl(text)
+  if (url === null) throw invalid('url', '"url" cannot be set: an address with http:// or https:// is needed')
+  return url
+}
+
+function present(fields: TargetFields): Partial<NotificationTarget> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+}
+
+function tooMany(): Refusal {
+  const sentence = `The target was not added: ${maxNotificationTargets} notification targets is the maximum`
+  return new Refusal('conflict', 'too_many_targets', sentence)
+}
+
+function onlyInSettings(): Refusal {
+  const sentence = 'This target is that of the settings webhook_url, webhook_events and webhook_secret: change it there'
+  return new Refusal('conflict', 'settings_target', sentence)
+}

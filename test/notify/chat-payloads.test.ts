@@ -1,0 +1,190 @@
+import t from 'tap'
+import type { NotificationKind } from '../../lib/model/notification-target.js'
+import { notificationOf } from '../../lib/notify/events.js'
+import { payloadOf } from '../../lib/notify/payloads.js'
+import { occasion } from '../support/occasion.js'
+
+const atMs = Date.parse('2030-01-02T03:04:05Z')
+const failed = notificationOf(occasion({
+  trigger: 'rollback',
+  event: 'deploy_failure',
+  errorMessage: 'The script ended\nwith exit code 1',
+  deployment: { status: 'failed', rollbackOf: 'dep_0', message: 'see [this](https://evil.test) <b>now</b>' }
+}), atMs, null)
+const linked = notificationOf(occasion(), atMs, 'https://deploy.example.org')
+const link = 'https://deploy.example.org/deployments/dep_1'
+
+t.test('Feishu: rich text, the keyword in title and text', async t => {
+  t.same(payloadOf(failed, 'feishu'), {
+    msg_type: 'post',
+    content: {
+      post: {
+        zh_cn: {
+          title: 'svc · shop: rollback failed',
+          content: [
+            'svc · shop: rollback failed',
+            'Project: shop (proj_1)',
+            'Target: /srv/shop',
+            'Deployment: dep_1',
+            'Rollback to: dep_0',
+            'Message: see [this](https://evil.test) <b>now</b>',
+            'Duration: 1.50s',
+            'Error: The script ended with exit code 1',
+            'Time: 2030-01-02T03:04:05.000Z'
+          ].map(text => [{ tag: 'text', text }])
+        }
+      }
+    }
+  })
+})
+
+t.test('DingTalk: markdown, the keyword in title and text, and what others wrote makes no links', async t => {
+  t.same(payloadOf(failed, 'dingtalk'), {
+    msgtype: 'markdown',
+    markdown: {
+      title: 'svc · shop: rollback failed',
+      text: [
+        '#### svc · shop: rollback failed',
+        '',
+        '- **Project**: shop (proj_1)',
+        '- **Target**: /srv/shop',
+        '- **Deployment**: dep_1',
+        '- **Rollback to**: dep_0',
+        '- **Message**: see \\[this\\](https://evil.test) \\<b\\>now\\</b\\>',
+        '- **Duration**: 1.50s',
+        '- **Error**: The script ended with exit code 1',
+        '- **Time**: 2030-01-02T03:04:05.000Z'
+      ].join('\n')
+    }
+  })
+})
+
+t.test('chat messages link to the deployment where the server knows how people reach it', async t => {
+  const url = 'https://deploy.example.org/deployments/dep_1'
+  const { content } = (payloadOf(linked, 'feishu') as any).content.post.zh_cn
+  t.same(content.at(-1), [{ tag: 'a', text: 'To this deployment', href: url }])
+  t.match((payloadOf(linked, 'dingtalk') as any).markdown.text, new RegExp(`\\n\\n\\[To this deployment\\]\\(${url}\\)$`))
+})
+
+t.test('Slack: a header, fields, a link, and a text for notifications; & < > are escaped', async t => {
+  t.same(payloadOf(failed, 'slack'), {
+    text: 'svc · shop: rollback failed',
+    blocks: [
+      { type: 'header', text: { type: 'plain_text', text: 'svc · shop: rollback failed', emoji: false } },
+      {
+        type: 'section',
+        fields: [
+          '*Project*\nshop (proj_1)',
+          '*Target*\n/srv/shop',
+          '*Deployment*\ndep_1',
+          '*Rollback to*\ndep_0',
+          '*Message*\nsee [this](https://evil.test) &lt;b&gt;now&lt;/b&gt;',
+          '*Duration*\n1.50s',
+          '*Error*\nThe script ended with exit code 1',
+          '*Time*\n2030-01-02T03:04:05.000Z'
+        ].map(text => ({ type: 'mrkdwn', text }))
+      }
+    ]
+  })
+  t.same((payloadOf(linked, 'slack') as any).blocks.at(-1), {
+    type: 'section', text: { type: 'mrkdwn', text: `<${link}|To this deployment>` }
+  })
+  const loud = notificationOf(occasion({ deployment: { message: '<!channel> & <@U012345>' } }), atMs, null)
+  t.match(JSON.stringify(payloadOf(loud, 'slack')), '&lt;!channel&gt; &amp; &lt;@U012345&gt;', 'mentions nobody')
+})
+
+t.test('Teams: an Adaptive Card in a message; texts are runs, which know no markdown', async t => {
+  const { type, attachments } = payloadOf(failed, 'teams') as any
+  t.equal(type, 'message')
+  t.match(attachments, [{
+    contentType: 'application/vnd.microsoft.card.adaptive',
+    contentUrl: null,
+    content: {
+      $schema: 'http://adaptivecards.io/schemas/adaptive-card.json', type: 'AdaptiveCard', version: '1.4', fallbackText: 'svc · shop: rollback failed'
+    }
+  }])
+  const [{ content }] = attachments
+  t.same(content.body[0], {
+    type: 'RichTextBlock',
+    inlines: [{ type: 'TextRun', text: 'svc · shop: rollback failed', weight: 'Bolder', size: 'Medium', color: 'Attention' }]
+  })
+  t.same(content.body[5].inlines.map(({ text }: { text: string }) => text), ['Message: ', 'see [this](https://evil.test) <b>now</b>'])
+  t.equal(content.actions, undefined)
+  const card = (payloadOf(linked, 'teams') as any).attachments[0].content
+  t.same(card.actions, [{ type: 'Action.OpenUrl', title: 'To this deployment', url: link }])
+  t.equal(card.body[0].inlines[0].color, 'Good')
+})
+
+t.test('WeCom: markdown, whose signs in what others wrote are wide ones', async t => {
+  t.same(payloadOf(failed, 'wecom'), {
+    msgtype: 'markdown',
+    markdown: {
+      content: [
+        '**svc · shop: rollback failed**',
+        '> Project: shop (proj_1)',
+        '> Target: /srv/shop',
+        '> Deployment: dep_1',
+        '> Rollback to: dep_0',
+        '> Message: see ［this］(https://evil.test) ＜b＞now＜/b＞',
+        '> Duration: 1.50s',
+        '> Error: The script ended with exit code 1',
+        '> Time: 2030-01-02T03:04:05.000Z'
+      ].join('\n')
+    }
+  })
+  t.match((payloadOf(linked, 'wecom') as any).markdown.content, `\n[To this deployment](${link})\n`)
+})
+
+t.test('the commit stands in every chat message', async t => {
+  const provenance = {
+    source: 'cli', commit: '0123456789abcdef0123456789abcdef01234567', branch: 'main', tag: null, author: 'Ada', subject: null,
+    dirty: null, repository: null, ci: null, by: null
+  } as const
+  const known = notificationOf(occasion({ deployment: { provenance } }), atMs, null)
+  for (const kind of ['slack', 'teams', 'feishu', 'dingtalk', 'wecom'] as const) {
+    t.match(JSON.stringify(payloadOf(known, kind)), '0123456789 on main, by Ada', kind)
+  }
+})
+
+/** The largest body that each service documents, in bytes; WeCom documents that of the content, which is tested below. */
+const limits: Array<[kind: NotificationKind, bytes: number]> = [
+  ['slack', 40_000], ['teams', 28_000], ['feishu', 20_000], ['dingtalk', 20_000], ['wecom', 28_000]
+]
+/** What grows most where it is escaped or encoded. */
+const fillings = ['x', '&', '<', '"', '\\', '*', '`', '😀', '汉', '\u0001']
+
+for (const [kind, bytes] of limits) {
+  t.test(`${kind}: no name, message or error makes it larger than its service takes`, async t => {
+    for (const filling of fillings) {
+      const long = filling.repeat(5_000)
+      const provenance = {
+        source: 'cli', commit: 'a'.repeat(40), branch: long, tag: null, author: long, subject: long, dirty: true, repository: long, ci: null,
+        by: null
+      } as const
+      const wild = occasion({
+        event: 'deploy_failure',
+        errorMessage: long,
+        project: { id: 'proj_1', name: long.slice(0, 200), deployPath: `/${long.slice(0, 4_000)}` },
+        deployment: { message: long.slice(0, 500), rollbackOf: 'dep_0', duration: '1s', provenance }
+      })
+      const body = JSON.stringify(payloadOf(notificationOf(wild, atMs, 'https://deploy.example.org'), kind))
+      t.ok(Buffer.byteLength(body) < bytes, `${JSON.stringify(filling)}: ${Buffer.byteLength(body)} bytes`)
+      const content = JSON.parse(body).markdown?.content ?? ''
+      t.ok(Buffer.byteLength(content) <= 4_096, `${JSON.stringify(filling)}: ${Buffer.byteLength(content)} bytes of WeCom's content`)
+      t.match(body, 'deployments/dep_1', 'the link is there')
+      t.notMatch(body, /\\ud[89a-f]/, 'no half of a character')
+    }
+  })
+}
+
+t.test('the parts of a message have limits, too', async t => {
+  const wild = occasion({ project: { name: '&'.repeat(200), deployPath: `/${'&'.repeat(4_000)}` }, errorMessage: '<'.repeat(3_000) })
+  const notification = notificationOf(wild, atMs, null)
+  const { text, blocks } = payloadOf(notification, 'slack') as any
+  t.ok(blocks[0].text.text.length <= 150)
+  t.ok(blocks[1].fields.length <= 10)
+  for (const field of blocks[1].fields) t.ok(field.text.length <= 2_000 && !/&(?!amp;|lt;|gt;)/.test(field.text), 'no escape is cut')
+  t.ok(text.length <= 2_000)
+  const { content } = (payloadOf(notification, 'wecom') as any).markdown
+  t.ok(Buffer.byteLength(content) <= 4_096)
+})

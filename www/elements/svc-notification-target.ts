@@ -1,0 +1,204 @@
+import type { EventKey } from '../../lib/model/deployment.js'
+import type { NotificationKind, NotificationTargetView } from '../../lib/model/notification-target.js'
+import { css, SvcElement } from '../dom/element.js'
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
+import { Refused } from '../server/client.js'
+import type { TargetCalls, TargetFields, TargetList } from '../server/target-calls.js'
+import { t } from '../words/t.js'
+import { errorLine, field, submitted } from './field.js'
+import { eventRows, kindOfAddress, kindRow, kindRows } from './target-kinds.js'
+import { errorWords } from './words.js'
+
+/** The form is done with: `saved` says whether it was saved. */
+export class TargetFormEvent extends Event {
+  constructor(readonly saved: boolean) {
+    super('targetform', { bubbles: true })
+  }
+}
+
+declare global {
+  interface HTMLElementEventMap {
+    targetform: TargetFormEvent
+  }
+}
+
+/** Where nothing of a kept address or secret is shown, an empty field leaves it as it is. */
+const fields = ['name', 'kind', 'url', 'secret', 'projectIds']
+
+/**
+ * The form of a notification target. Properties `calls`, `domains`, and `target`: the one to change, null for a new one.
+ * Event `targetform`.
+ */
+export class SvcNotificationTarget extends SvcElement {
+  static override sheet = css`
+    svc-notification-target {
+      display: block;
+
+      fieldset { display: grid; gap: 6px; min-width: 0; margin: 0; padding: 0; border: 0; }
+      legend { padding: 0; margin-bottom: 6px; font-weight: 500; font-size: var(--size-13); }
+      .checks { display: flex; flex-wrap: wrap; gap: 6px 20px; }
+      .projects { display: grid; gap: 4px; max-height: 180px; overflow: auto; padding: 8px 12px; border: 1px solid var(--line); border-radius: 6px; }
+      .projects label { min-width: 0; overflow-wrap: anywhere; }
+    }
+  `
+
+  calls!: TargetCalls
+  domains: TargetList['domains'] = []
+  target: NotificationTargetView | null = null
+  #kind: NotificationKind = 'generic'
+  #isKindChosen = false
+  #isForSome = false
+  #removesSecret = false
+  #projects: Array<{ id: string; name: string }> | null = null
+  #refusal: unknown = null
+  #isBusy = false
+
+  protected override connected(): void {
+    const { target } = this
+    this.#kind = target?.kind ?? 'generic'
+    this.#isKindChosen = target !== null
+    this.#isForSome = (target?.projectIds.length ?? 0) > 0
+    if (this.#isForSome) void this.#loadProjects()
+    this.update()
+  }
+
+  protected override view(): Template {
+    const { target } = this
+    const refused = this.#refusal instanceof Refused ? this.#refusal : null
+    const errorOf = (name: string): string | undefined => (refused?.field === name ? refused.message : undefined)
+    const isElsewhere = this.#refusal !== null && !fields.some(name => errorOf(name) !== undefined)
+    return html`
+      <form class="form" novalidate="" @submit="${(event: Event) => void this.#save(event)}">
+        ${field({ form: 'target', name: 'name', label: t('Name'), value: target?.name ?? '', isRequired: true, hasFocus: true, error: errorOf('name') })}
+        ${field({
+          form: 'target', name: 'url', label: t('Address'), isMono: true, isRequired: target === null, error: errorOf('url'),
+          placeholder: target?.address ?? 'https://',
+          hint: target === null ? t('As the service shows it. It is a secret, and not shown again.') : t('Leave it empty to keep the address.'),
+          onInput: value => this.#typed(value)
+        })}
+        <div class="field">
+          <label for="target-kind">${t('Kind')}</label>
+          <select id="target-kind" name="kind" @change="${(event: Event) => this.#choose(event)}">
+            ${kindRows.map(({ kind, words }) => html`<option value="${kind}" .selected="${kind === this.#kind}">${t(words)}</option>`)}
+          </select>
+        </div>
+        ${kindRow(this.#kind).secret ? this.#secret(errorOf('secret')) : null}
+        <fieldset>
+          <legend>${t('Events')}</legend>
+          <div class="checks">
+            ${eventRows.map(({ event, words }) => html`
+              <label class="check"><input type="checkbox" name="${event}" .checked="${target?.events.includes(event) ?? true}"><span>${t(words)}</span></label>`)}
+          </div>
+        </fieldset>
+        ${this.#projectChoice(errorOf('projectIds'))}
+        <label class="check"><input type="checkbox" name="enabled" .checked="${target?.enabled ?? true}"><span>${t('Messages are sent')}</span></label>
+        ${errorLine(isElsewhere ? errorWords(this.#refusal) : null)}
+        <div class="actions end">
+          <button type="button" @click="${() => this.dispatchEvent(new TargetFormEvent(false))}">${t('Cancel')}</button>
+          <button class="primary" disabled="${this.#isBusy}">${target === null ? t('Add') : t('Save')}</button>
+        </div>
+      </form>`
+  }
+
+  #secret(error: string | undefined): Template {
+    const isKept = this.target?.hasSecret === true
+    return html`
+      ${field({
+        form: 'target', name: 'secret', label: t('Secret'), type: 'password', autocomplete: 'new-password', isMono: true, error,
+        hint: isKept ? t('There is one. Leave the field empty to keep it.') : t('Signs the messages; empty: unsigned.')
+      })}
+      ${isKept
+        ? html`
+          <label class="check">
+            <input type="checkbox" name="removesSecret" .checked="${this.#removesSecret}"><span>${t('Remove the secret')}</span>
+          </label>`
+        : null}`
+  }
+
+  #projectChoice(error: string | undefined): Template {
+    const kept = this.target?.projectIds ?? []
+    const known = this.#projects ?? []
+    const gone = kept.filter(id => !known.some(project => project.id === id)).map(id => ({ id, name: t('{id} (deleted)', { id }) }))
+    const choose = (isForSome: boolean) => (): void => {
+      this.#isForSome = isForSome
+      if (isForSome && this.#projects === null) void this.#loadProjects()
+      this.update()
+    }
+    return html`
+      <fieldset>
+        <legend>${t('Projects')}</legend>
+        <div class="checks">
+          <label class="check"><input type="radio" name="scope" value="all" .checked="${!this.#isForSome}" @change="${choose(false)}"><span>${t('All projects')}</span></label>
+          <label class="check"><input type="radio" name="scope" value="some" .checked="${this.#isForSome}" @change="${choose(true)}"><span>${t('Only these')}</span></label>
+        </div>
+        ${this.#isForSome && this.#projects !== null
+          ? html`
+            <div class="projects">
+              ${[...known, ...gone].map(({ id, name }) => html`
+                <label class="check"><input type="checkbox" name="project:${id}" .checked="${kept.includes(id)}"><span>${name}</span></label>`)}
+            </div>`
+          : null}
+        ${errorLine(error ?? null)}
+      </fieldset>`
+  }
+
+  async #loadProjects(): Promise<void> {
+    try {
+      this.#projects = await this.calls.projects(this.signal)
+    } catch (error) {
+      if (!this.signal.aborted) this.#refusal = error
+    }
+    this.update()
+  }
+
+  /** Suggests a kind as long as nobody has chosen one. */
+  #typed(address: string): void {
+    if (this.#refusal instanceof Refused && this.#refusal.field === 'url') {
+      this.#refusal = null
+      this.update()
+    }
+    const suggested = this.#isKindChosen ? null : kindOfAddress(address, this.domains)
+    if (suggested === null || suggested === this.#kind) return
+    this.#kind = suggested
+    this.update()
+  }
+
+  #choose(event: Event): void {
+    this.#kind = (event.currentTarget as HTMLSelectElement).value as NotificationKind
+    this.#isKindChosen = true
+    this.update()
+  }
+
+  async #save(event: Event): Promise<void> {
+    const values = submitted(event)
+    const projectIds = Object.keys(values).filter(name => name.startsWith('project:')).map(name => name.slice('project:'.length))
+    if (values['scope'] === 'some' && projectIds.length === 0) {
+      this.#refusal = new Error(t('Choose at least one project.'))
+      return this.update()
+    }
+    const { url = '', secret = '' } = values
+    const given: TargetFields = {
+      name: values['name'] ?? '',
+      kind: this.#kind,
+      ...(this.target !== null && url.trim() === '' ? {} : { url }),
+      ...(values['removesSecret'] !== undefined ? { secret: '' } : secret === '' ? {} : { secret }),
+      events: eventRows.map(({ event }) => event).filter((event: EventKey) => values[event] !== undefined),
+      projectIds: values['scope'] === 'some' ? projectIds : [],
+      enabled: values['enabled'] !== undefined
+    }
+    this.#isBusy = true
+    this.#refusal = null
+    this.update()
+    try {
+      await (this.target === null ? this.calls.create(given) : this.calls.update(this.target.id, given))
+      this.dispatchEvent(new TargetFormEvent(true))
+    } catch (error) {
+      this.#refusal = error
+    }
+    this.#isBusy = false
+    this.update()
+  }
+}
+
+export const elements = { 'svc-notification-target': SvcNotificationTarget }
