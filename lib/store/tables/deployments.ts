@@ -47,7 +47,7 @@ export function updateDeployment(tx: Transaction, id: string, patch: Partial<Dep
 
 /** One record by its id. */
 export function findDeployment(db: Reader, id: string): DeploymentRow | undefined {
-  return one(db.get('SELECT * FROM deployments WHERE id = ?', id))
+  return deploymentOf(db.get('SELECT * FROM deployments WHERE id = ?', id))
 }
 
 /** A page of records, newest first: at most `limit`, those older than `before` (an id; unknown: a refusal). */
@@ -156,7 +156,7 @@ export function newestStartMs(db: Reader): number | null {
  */
 export function liveDeployment(db: Reader, projectId: string): DeploymentRow | undefined {
   const sql = 'SELECT * FROM deployments WHERE projectId = ? AND placed IS NOT NULL ORDER BY placed DESC LIMIT 1'
-  return one(db.get(sql, projectId))
+  return deploymentOf(db.get(sql, projectId))
 }
 
 /**
@@ -171,7 +171,7 @@ export function placeDeployment(tx: Transaction, id: string, { again = false } =
 
 /** A project's newest success whose archive is still kept. */
 export function latestSuccessWithArchive(db: Reader, projectId: string): DeploymentRow | undefined {
-  return one(
+  return deploymentOf(
     db.get(
       `SELECT * FROM deployments WHERE projectId = ? AND status = 'success' AND hasArtifact = 1 ${newestFirst} LIMIT 1`,
       projectId
@@ -193,7 +193,8 @@ function all(conditions: string[]): string {
   return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
 }
 
-function one(row: object | undefined): DeploymentRow | undefined {
+/** A row of the table as the model has it. */
+export function deploymentOf(row: object | undefined): DeploymentRow | undefined {
   return row === undefined ? undefined : columns.decode(row)
 }
 
