@@ -31,9 +31,10 @@ import { createProjects } from '../projects/projects.js'
 import { createTargets } from '../projects/targets.js'
 import { recentScripts } from '../projects/recent-scripts.js'
 import { listAudit } from '../store/tables/audit.js'
-import { listDeployments } from '../store/tables/deployments.js'
+import { listDeployments, liveDeployment } from '../store/tables/deployments.js'
 import { findLogSource, insertLogSource, listLogSources, updateLogSource } from '../store/tables/log-sources.js'
 import { findProject, listPinnedProjects, newestProject } from '../store/tables/projects.js'
+import { createBroken } from '../system/broken.js'
 import { createCpuMeter } from '../system/cpu.js'
 import { createHealth } from '../system/health.js'
 import { createPlaces } from '../system/places.js'
@@ -153,8 +154,10 @@ export function createServices(world: World, front: Front): Services {
       },
 
       overview: {
-        status, health, stats, deployments,
-        projects: { pinned: () => listPinnedProjects(store), newest: () => newestProject(store) }
+        status, health, stats,
+        broken: createBroken({ store, findDeployment: deployments.find }),
+        deployments: { ...deployments, live: projectId => liveDeployment(store, projectId) },
+        projects: { get: projects.get, pinned: () => listPinnedProjects(store), newest: () => newestProject(store) }
       },
       system: { resources: createResources({ clock, cpu: createCpuMeter(), directory: home.directory }) },
       pm2: { pm2: createPm2({ clock, environment }), projects },

@@ -150,6 +150,13 @@ export function newestStartMs(db: Reader): number | null {
   return newest === null ? null : Date.parse(newest)
 }
 
+/** The id of a project's deployment that is running, else of the one that has been queued for the longest. */
+export function goingDeploymentId(db: Reader, projectId: string): string | undefined {
+  const sql = 'SELECT id FROM deployments WHERE projectId = ? AND status = ? ORDER BY startTime, position LIMIT 1'
+  const find = (status: DeploymentStatus): string | undefined => db.get<{ id: string }>(sql, projectId, status)?.id
+  return find('running') ?? find('queued')
+}
+
 /**
  * The deployment whose files are in a project's target: the newest whose extraction completed, whatever its status and
  * whatever the clock said then. Undefined if none is known.
