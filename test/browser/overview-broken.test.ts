@@ -63,7 +63,7 @@ t.test('what is broken now leads the overview, with the ways to the cause and ba
 
   await page.getByRole('link', { name: 'storefront', exact: true }).first().click()
   await page.locator('svc-live').getByText('Its post-deploy script failed in the background.').waitFor()
-  await page.locator('svc-broken').getByText('The last script failed in the background').waitFor()
+  await page.locator('svc-broken').getByText('The post-deploy script failed in the background').waitFor()
   await page.locator('.facts svc-status[state=failed]').waitFor()
   t.same(await survey(page), [], 'readable and named')
   await photograph(page, 'project-desktop', { isWhole: true })

@@ -94,6 +94,7 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
   await photograph(page, 'project-desktop')
 
   await drop(page, 'one.zip', await siteOne)
+  await page.getByRole('button', { name: 'Deploy', exact: true }).click()
   await page.locator('.result svc-status[state=success]').waitFor()
   t.match(readFileSync(join(target, 'index.html'), 'utf8'), 'one')
   await photograph(page, 'deployed-desktop')
@@ -109,6 +110,7 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
   await page.getByRole('heading', { name: 'History' }).waitFor()
 
   await drop(page, 'two.zip', await siteTwo)
+  await page.getByRole('button', { name: 'Deploy', exact: true }).click()
   await page.locator('.result svc-status[state=failed]').waitFor()
   await page.getByRole('link', { name: 'To this deployment' }).click()
   await page.getByRole('button', { name: 'Roll back to the last good one…' }).waitFor()

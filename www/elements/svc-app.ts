@@ -118,6 +118,7 @@ export class SvcApp extends SvcElement {
         font-size: var(--size-13);
       }
 
+      > .frame > .content > .stale + main { padding-top: 20px; }
       > .frame > .content > main {
         padding: 8px 32px 64px;
 

@@ -21,7 +21,7 @@ export class SvcBroken extends SvcElement {
     svc-broken {
       display: block;
 
-      > ul { border-color: var(--failure); }
+      > .card { border-color: color-mix(in srgb, var(--failure) 55%, var(--line)); }
       li { display: grid; grid-template-columns: 16px minmax(0, 1fr) auto; gap: 4px 12px; align-items: center; padding: 12px 16px; }
       li + li { border-top: 1px solid var(--line); }
       li > .icon { align-self: start; margin-top: 3px; color: var(--failure); }
@@ -62,11 +62,11 @@ function line(item: BrokenProject, isSingle: boolean): Template {
       <div class="what">
         <p class="head">
           ${isSingle
-            ? html`<b>${isInBackground(item) ? t('The last script failed in the background') : t('The last deployment failed')}</b>`
+            ? html`<b>${isInBackground(item) ? t('The post-deploy script failed in the background') : t('The last deployment failed')}</b>`
             : html`<a href="projects/${projectId}"><b translate="no">${projectName}</b></a><span class="muted small" translate="no">${projectEnv}</span>`}
           <span class="muted small">${t('broken since')} <svc-time at="${since}"></svc-time></span>
         </p>
-        <p class="why">${reason(failed)}</p>
+        ${isSingle && isInBackground(item) ? null : html`<p class="why">${reason(failed)}</p>`}
         <p class="muted small">${stateOfTarget(item)}</p>
         ${goingId === null
           ? null

@@ -69,12 +69,12 @@ export class SvcPack extends SvcElement {
     svc-pack {
       display: block;
 
-      .facts { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 8px 16px; margin: 0; }
-      .facts dt { color: var(--muted); }
-      .facts dd { overflow-wrap: anywhere; }
-      .facts li { display: flex; justify-content: space-between; gap: 12px; font-size: var(--size-13); }
-      .facts li code { direction: rtl; text-align: left; unicode-bidi: plaintext; }
-      .facts li span { color: var(--muted); white-space: nowrap; }
+      .about { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 8px 16px; margin: 0; }
+      .about dt { color: var(--muted); }
+      .about dd { overflow-wrap: anywhere; }
+      .about li { display: flex; justify-content: space-between; gap: 12px; font-size: var(--size-13); }
+      .about li code { direction: rtl; text-align: left; unicode-bidi: plaintext; }
+      .about li span { color: var(--muted); white-space: nowrap; }
       .notes { display: grid; gap: 8px; }
       .notes:empty { display: none; }
       .note { display: flex; gap: 8px; padding: 8px 12px; border-radius: var(--radius); background: var(--warning-quiet); color: var(--warning); font-size: var(--size-13); overflow-wrap: anywhere; }
@@ -82,8 +82,8 @@ export class SvcPack extends SvcElement {
       .left-out { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 8px; overflow-wrap: anywhere; }
       .left-out button { min-height: 28px; padding: 2px 8px; font-size: var(--size-13); }
       @media (max-width: 479px) {
-        .facts { grid-template-columns: minmax(0, 1fr); gap: 0; }
-        .facts dd + dt { margin-top: 8px; }
+        .about { grid-template-columns: minmax(0, 1fr); gap: 0; }
+        .about dd + dt { margin-top: 8px; }
       }
     }
   `
@@ -125,10 +125,10 @@ export class SvcPack extends SvcElement {
 
   protected override view(): Template {
     const seen = this.#seen
-    const refusal = this.#problem ?? this.#refusal(seen)
+    const refusal = this.#limitRefusal() ?? this.#problem ?? this.#refusal(seen)
     return question({
       asked: html`
-        <dl class="facts">
+        <dl class="about">
           <dt>${t('Project')}</dt>
           <dd><b translate="no">${this.project.name}</b> <span class="muted" translate="no">${this.project.env}</span></dd>
           <dt>${t('Directory')}</dt>
@@ -173,11 +173,16 @@ export class SvcPack extends SvcElement {
     return t('{facts}; {size} as a zip', { facts, size: sizeWords(this.#chosen.file.size) })
   }
 
+  /** Of a zip its size is known at once; files are measured when they are packed. */
+  #limitRefusal(): string | null {
+    const { uploadBytes = null } = this.#limits ?? {}
+    const bytes = this.#chosen.kind === 'zip' ? this.#chosen.file.size : 0
+    return uploadBytes !== null && bytes > uploadBytes ? tooLarge(bytes, uploadBytes) : null
+  }
+
   /** Why it cannot be deployed, known before anything is sent. */
   #refusal(seen: Seen | null): string | null {
-    const { uploadBytes = null, extractedBytes = null } = this.#limits ?? {}
-    const bytes = this.#chosen.kind === 'zip' ? this.#chosen.file.size : 0
-    if (uploadBytes !== null && bytes > uploadBytes) return tooLarge(bytes, uploadBytes)
+    const { extractedBytes = null } = this.#limits ?? {}
     if (seen === null) return null
     if (seen.files === 0) return t('There is nothing to deploy in it.')
     if (extractedBytes !== null && seen.bytes > extractedBytes) {

@@ -66,6 +66,8 @@ export class SvcProjectDeploy extends SvcElement {
 
       .ways { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 24px; }
       .way { display: grid; gap: 12px; align-content: start; grid-template-columns: minmax(0, 1fr); }
+      > svc-dialog { display: contents; }
+      h3 { font-size: var(--size-14); }
       summary { width: fit-content; color: var(--muted); font-size: var(--size-13); cursor: pointer; }
       summary:hover { color: var(--text); }
       details .command { margin-top: 8px; }
@@ -86,6 +88,8 @@ export class SvcProjectDeploy extends SvcElement {
   #deployId = ''
   #last: DeployedEvent | null = null
   #giveUp = new AbortController()
+  /** The dialog that had the focus is gone, and so is the control that opened it. */
+  #hasToFocus = false
 
   get project(): Project {
     return this.#project
@@ -100,7 +104,7 @@ export class SvcProjectDeploy extends SvcElement {
     return html`
       <div class="ways">
         <section class="way">
-          <h2>${t('Push from a terminal')}</h2>
+          <h3>${t('Push from a terminal')}</h3>
           ${this.#command(pushCommand)}
           <p class="muted small">
             ${t('Run it once in the directory to deploy; after that this is enough:')} <code>svc push</code><br>
@@ -112,7 +116,7 @@ export class SvcProjectDeploy extends SvcElement {
           </details>
         </section>
         <section class="way">
-          <h2>${t('Deploy from here')}</h2>
+          <h3>${t('Deploy from here')}</h3>
           ${this.#zone()}
         </section>
       </div>
@@ -120,6 +124,13 @@ export class SvcProjectDeploy extends SvcElement {
         .content="${this.#chosen === null ? null : this.#question(this.#chosen)}"
         @dialogclose="${() => this.#show(null)}"></svc-dialog>
       ${this.#output === null ? null : this.#run(this.#output)}`
+  }
+
+  protected override rendered(): void {
+    if (!this.#hasToFocus || document.activeElement !== document.body) return
+    const link = this.querySelector<HTMLElement>('.result a')
+    link?.focus({ preventScroll: true })
+    this.#hasToFocus = link === null
   }
 
   #zone(): Template {
@@ -188,6 +199,7 @@ export class SvcProjectDeploy extends SvcElement {
 
   #begin(chosen: Chosen, { entries, bytes, message }: PackWantedEvent): void {
     this.#chosen = null
+    this.#hasToFocus = true
     const name = chosen.kind === 'zip' ? chosen.file.name : nameOf(chosen.found)
     void this.#work(async signal => {
       if (chosen.kind === 'zip') return this.#send(chosen.file, { name, message, signal })

@@ -54,6 +54,7 @@ export class ProjectPage extends Page {
       .facts .labels { display: flex; flex-wrap: wrap; gap: 4px; align-items: center; }
       .facts .labels:not(:has(svc-label)) { display: none; }
       .page-head > button { margin-top: 2px; }
+      @media (min-width: 720px) { .page-head { flex-wrap: nowrap; } }
       .deploy > summary { display: flex; align-items: center; gap: 8px; min-height: 48px; padding: 0 16px; border-radius: inherit; cursor: pointer; list-style: none; }
       .deploy > summary::-webkit-details-marker { display: none; }
       .deploy > summary:hover { background: var(--hover); }
@@ -133,7 +134,7 @@ export class ProjectPage extends Page {
           ${project.description === '' ? null : html`<p class="muted anywhere" translate="no">${project.description}</p>`}
         </div>
         ${this.#tab !== 'deployments' || this.#isOpen ? null : html`
-          <button type="button" class="primary" @click="${() => this.#openDeploy()}">${icon('plus')}${t('Deploy…')}</button>`}
+          <button type="button" class="primary" @click="${() => this.#openDeploy()}">${icon('deployments')}${t('Deploy…')}</button>`}
       </div>
       ${project.pm2AppName === null
         ? null

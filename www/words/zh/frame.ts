@@ -26,7 +26,7 @@ export const words: Words = {
   'See why': '查看原因',
   'Watch it': '查看进度',
   'broken since': '故障开始于',
-  'The last script failed in the background': '最近的脚本在后台失败',
+  'The post-deploy script failed in the background': '部署后脚本在后台失败',
   'The last deployment failed': '最近一次部署失败',
   'The post-deploy script failed in the background, after the deployment.': '部署完成后，部署后脚本在后台失败。',
   'No deployment has succeeded yet.': '还没有成功的部署。',
