@@ -165,6 +165,8 @@ export class SvcApp extends SvcElement {
         }
         > .frame > .content > .top { min-height: 48px; padding: 0 16px; }
         > .frame > .content > .stale { padding-inline: 16px; }
+        /* The line below says it in words; here they would leave no room for where one is. */
+        > .frame > .content > .top .lost > span { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
         > .frame > .content > main { padding: 4px 16px 32px; }
         > .frame > .content > main > * { gap: 24px; }
       }

@@ -8,7 +8,7 @@ import { deploymentWords } from './words.js'
 /* Projects that are broken now: what failed, since when, and the ways to the cause and back. */
 
 /** Whether the deployment itself succeeded, and its script failed later. */
-export const isInBackground = ({ failed }: Pick<BrokenProject, 'failed'>): boolean => failed.backgroundFailed === true
+const isInBackground = ({ failed }: Pick<BrokenProject, 'failed'>): boolean => failed.backgroundFailed === true
 
 /**
  * Broken projects as rows. Property `items`. Attribute `single`: it stands on the page of its only project, which then goes
@@ -102,3 +102,5 @@ function wayBack({ projectName, lastGood, isLastGoodLive, goingId }: BrokenProje
       ${icon('roll-back')}${t('Roll back…')}
     </a>`
 }
+
+export const elements = { 'svc-broken': SvcBroken }

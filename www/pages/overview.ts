@@ -4,7 +4,6 @@ import { html, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
-import { isInBackground, SvcBroken } from '../elements/svc-broken.js'
 import { SvcDeployments } from '../elements/svc-deployments.js'
 import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/facts.js'
 import { deploymentWords, spanWords } from '../elements/words.js'
@@ -115,6 +114,8 @@ export class OverviewPage extends Page {
       // Only an empty server needs them.
       this.context.define((await import('../elements/svc-first-steps.js')).elements)
     }
+    // Most of the time nothing is broken.
+    if (overview.broken.total > 0) this.context.define((await import('../elements/svc-broken.js')).elements)
     return overview
   }
 
@@ -245,7 +246,7 @@ function brokenAnswer({ items, total }: BrokenProjects): Template {
       <h1>${t('{count} projects are broken', { count: numberWords(total) })}</h1>
       <p>${t('Their last deployments failed. What has been broken for the longest comes first.')}</p>`
   }
-  return isInBackground(first)
+  return first.failed.backgroundFailed
     ? html`<h1>${t('The script of {name} failed in the background', { name: first.projectName })}</h1>`
     : html`<h1>${t('{name} failed to deploy', { name: first.projectName })}</h1>`
 }
@@ -293,7 +294,6 @@ function pinnedItem({ id, name, env, status, lastDeployAt }: PinnedProject, isLo
 
 export const elements = {
   'svc-page-overview': OverviewPage,
-  'svc-broken': SvcBroken,
   'svc-deployments': SvcDeployments,
   'svc-background-failure': SvcBackgroundFailure,
   'svc-status': SvcStatus,

@@ -117,8 +117,7 @@ export class ProjectPage extends Page {
   #page(project: Project): Template {
     const address = `projects/${project.id}`
     this.#name(project, address)
-    const isLost = this.context.connection.state === 'lost' || this.#overview.error !== undefined
-    const status = isLost ? 'unknown' : this.#status(project)
+    const status = this.#isLost ? 'unknown' : this.#status(project)
     const { categories = [], tags = [] } = this.#labels.value ?? {}
     const labels = new Map([...categories, ...tags].map(label => [label.id, label]))
     return html`
@@ -148,6 +147,11 @@ export class ProjectPage extends Page {
     const { broken, deployments } = this.#overview.value ?? {}
     if (broken?.goingId === null) return 'failed'
     return deployments?.[0]?.status ?? project.status
+  }
+
+  /** What is shown is from an earlier answer: nothing in it is certain now. */
+  get #isLost(): boolean {
+    return this.context.connection.state === 'lost' || this.#overview.error !== undefined
   }
 
   get #isOpen(): boolean {
@@ -228,7 +232,7 @@ export class ProjectPage extends Page {
         ? null
         : html`
           <section class="section">
-            <h2>${t('Broken now')}</h2>
+            <h2>${this.#isLost ? t('Broken at the last answer') : t('Broken now')}</h2>
             <svc-broken single="" .items="${[broken]}"></svc-broken>
           </section>`}
       ${deploymentCount === 0

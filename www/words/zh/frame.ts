@@ -25,6 +25,8 @@ export const words: Words = {
   'Unknown': '未知',
   'See why': '查看原因',
   'Watch it': '查看进度',
+  'Broken at the last answer': '最后一次应答时的故障',
+  'Broken now': '当前故障',
   'broken since': '故障开始于',
   'The post-deploy script failed in the background': '部署后脚本在后台失败',
   'The last deployment failed': '最近一次部署失败',

@@ -17,8 +17,6 @@ export const words: Words = {
   '{name} failed to deploy': '{name} 部署失败',
   'The server does not answer': '服务器没有应答',
   'It may be stopped, or the network in between. This page goes on asking.': '可能是服务器已停止，也可能是中间的网络。此页会继续尝试。',
-  'Broken at the last answer': '最后一次应答时的故障',
-  'Broken now': '当前故障',
   'and {count} more': '以及另外 {count} 个',
   'No project is broken.': '没有出故障的项目。',
   '{count} projects are broken': '{count} 个项目出现故障',

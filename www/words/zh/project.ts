@@ -49,7 +49,6 @@ export const words: Words = {
   'Deploy to this project': '部署到此项目',
   'Live': '当前版本',
   'Going on': '正在进行',
-  'Broken now': '当前故障',
   'No deployment has put files into the directory yet.': '还没有部署向该目录放入过文件。',
   'Commit': '提交',
   'By': '部署者',
