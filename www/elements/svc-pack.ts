@@ -159,7 +159,8 @@ export class SvcPack extends SvcElement {
     this.querySelector('input')?.setAttribute('maxlength', String(maxMessageLength))
     if (!this.#hasToFocus) return
     this.#hasToFocus = false
-    this.querySelector<HTMLElement>('button.primary:enabled')?.focus()
+    const button = this.querySelector<HTMLElement>('button.primary:enabled') ?? this.querySelector<HTMLElement>('.actions.end button')
+    button?.focus()
   }
 
   get #name(): string {
@@ -245,6 +246,7 @@ export class SvcPack extends SvcElement {
     } catch (error) {
       if (looking.signal.aborted || this.signal.aborted) return
       this.#problem = errorWords(error)
+      this.#hasToFocus = true
     }
     this.update()
   }
