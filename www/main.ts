@@ -112,11 +112,14 @@ function watchDeployments(): void {
   }, 15_000)
 }
 
+/** An answer that takes longer is not waited for: the network may have swallowed the question. */
+const findAgainMs = 10_000
+
 /** Asks until there is an answer, whatever it is; every answer opens the connection. */
 async function findAgain(): Promise<void> {
   for (let attempt = 0; connection.state === 'lost'; attempt++) {
     await new Promise(resolve => setTimeout(resolve, pauseMs(attempt, Math.random)))
-    await context.calls.health().catch(() => {})
+    await context.calls.health(AbortSignal.timeout(findAgainMs)).catch(() => {})
   }
 }
 
@@ -173,6 +176,7 @@ function goToLogin(reason: 'expired' | null): void {
 }
 
 connection.addEventListener('change', () => {
+  app.answeredAtMs = connection.answeredAtMs
   app.connection = connection.state
   if (connection.state === 'lost') void findAgain()
 })

@@ -115,6 +115,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('DELETE', '/api/projects/:id', 'admin', projects.remove),
     row('POST', '/api/projects/:id/token', 'admin', projects.regenerateToken),
     row('PUT', '/api/projects/:id/pin', 'admin', projects.pin),
+    row('GET', '/api/projects/:id/overview', 'admin', overview.readProject),
     row('GET', '/api/projects/:id/recent-scripts', 'admin', projects.recentScripts),
     row('GET', '/api/projects/:id/variables', 'admin', variables.list),
     row('PUT', '/api/projects/:id/variables', 'admin', variables.replace),

@@ -37,9 +37,10 @@ import { createVariables } from '../projects/variables.js'
 import { createVariablesKey } from '../projects/variables-key.js'
 import { recentScripts } from '../projects/recent-scripts.js'
 import { listAudit } from '../store/tables/audit.js'
-import { listDeployments } from '../store/tables/deployments.js'
+import { listDeployments, liveDeployment } from '../store/tables/deployments.js'
 import { findLogSource, insertLogSource, listLogSources, updateLogSource } from '../store/tables/log-sources.js'
 import { findProject, listPinnedProjects, newestProject } from '../store/tables/projects.js'
+import { createBroken } from '../system/broken.js'
 import { createDeploymentCounts } from '../system/deployment-counts.js'
 import { createLoopDelayMeter } from '../system/loop-delay.js'
 import { createMetrics } from '../system/metrics.js'
@@ -179,8 +180,10 @@ export function createServices(world: World, front: Front): Services {
       },
 
       overview: {
-        status, health, stats, deployments,
-        projects: { pinned: () => listPinnedProjects(store), newest: () => newestProject(store) }
+        status, health, stats,
+        broken: createBroken({ store, findDeployment: deployments.find }),
+        deployments: { ...deployments, live: projectId => liveDeployment(store, projectId) },
+        projects: { get: projects.get, pinned: () => listPinnedProjects(store), newest: () => newestProject(store) }
       },
       system: { resources: createResources({ clock, cpu: createCpuMeter(), directory: home.directory }), history },
       metrics: {

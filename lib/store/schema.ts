@@ -1,4 +1,5 @@
 import type { Memory } from './memory.js'
+import { outcomes } from './outcomes.js'
 
 /**
  * The tables of svc.db, as the steps that lead to them. A step that has been released is never changed: a new one is
@@ -280,9 +281,10 @@ const migrations: Migration[] = [
       ) WITHOUT ROWID;`
   },
   {
-    what: 'provenance; variables and script settings of a project; sessions; notification targets; history of the machine',
+    what: 'provenance; broken projects; variables and script settings of a project; sessions; notification targets; history of the machine',
     sql: `
       ALTER TABLE deployments ADD COLUMN provenance TEXT NOT NULL DEFAULT 'null';
+      ${outcomes}
       ${variables}
       ${sessions}
       ${notificationTargets}

@@ -85,6 +85,7 @@ async function pagesOf({ client, server }: Stage): Promise<Record<string, Record
     await take('/api/projects/:id', [id])
     await take('/api/projects/:id/variables', [id])
     await take('/api/projects/:id/recent-scripts', [id])
+    await take('/api/projects/:id/overview', [id])
     await take('/api/projects/:id/pm2', [id])
     await take('/api/stats/durations', [], `?projectId=${id}`)
     await take('/api/logs', [], `?projectId=${id}`)

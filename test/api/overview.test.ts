@@ -1,5 +1,12 @@
+import { existsSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
 import t from 'tap'
+import type { DeploymentStep } from '../../lib/model/deployment.js'
+import type { Overview, ProjectOverview } from '../../lib/model/overview.js'
+import type { Project } from '../../lib/model/project.js'
 import { startServer } from '../support/server.js'
+import { until } from '../support/until.js'
 import { zipOf } from '../support/zip.js'
 
 t.test('GET /api/overview', async t => {
@@ -10,7 +17,7 @@ t.test('GET /api/overview', async t => {
   t.test('an empty server: nothing is missing, nothing is counted', async t => {
     t.match(await read(), {
       status: { projectCount: 0, deploymentCount: 0 }, health: { status: 'ok' }, runningCount: 0, queuedCount: 0,
-      deployments: [], pinned: [], newestProject: null, days: null
+      broken: { total: 0, items: [] }, deployments: [], pinned: [], newestProject: null, days: null
     })
   })
 
@@ -35,4 +42,111 @@ t.test('GET /api/overview', async t => {
   })
 
   t.match(await client.get('/api/overview?days=x'), { status: 400, body: { field: 'days' } })
+})
+
+t.test('what is broken now, by what happened to each project', async t => {
+  const stage = await startServer(t)
+  const { client } = stage
+  const bytes = await zipOf({ 'index.html': 'one' })
+  const good = {}
+  const bad = { postDeployScript: 'exit 3' }
+  const early = { preDeployScript: 'exit 3' }
+  const inBackground = { postDeployScript: 'exit 3', postDeployAsync: true }
+  const none = { preDeployScript: '', postDeployScript: '', postDeployAsync: false }
+
+  const deploy = async (project: Project, fields: Partial<Project>): Promise<string> => {
+    await client.put(`/api/projects/${project.id}`, { ...none, ...fields })
+    const { headers } = await stage.as(project.token).upload([['projectId', project.id], ['file', { filename: 'a.zip', bytes }]])
+    const id = String(headers['x-svc-deploy-id'])
+    const ended = async (): Promise<boolean> => {
+      const { steps } = (await client.get(`/api/logs/${id}`)).body as { steps: DeploymentStep[] }
+      return steps.every(step => step.endedAt !== null)
+    }
+    await until(ended)
+    return id
+  }
+
+  interface Expected {
+    /** The deployments of a history by their place; null: not broken. */
+    failed: number | null
+    since?: number
+    lastGood?: number | null
+    isLastGoodLive?: boolean
+    live?: number | null
+  }
+  const histories: Array<[name: string, history: Array<Partial<Project>>, expected: Expected]> = [
+    ['only good', [good, good], { failed: null, live: 1 }],
+    ['never good', [bad], { failed: 0, since: 0, lastGood: null, isLastGoodLive: false, live: 0 }],
+    ['nothing in place', [early], { failed: 0, since: 0, lastGood: null, isLastGoodLive: false, live: null }],
+    ['before the files', [good, early], { failed: 1, since: 1, lastGood: 0, isLastGoodLive: true, live: 0 }],
+    ['after the files', [good, bad, bad], { failed: 2, since: 1, lastGood: 0, isLastGoodLive: false, live: 2 }],
+    ['in the background', [good, inBackground], { failed: 1, since: 1, lastGood: 0, isLastGoodLive: false, live: 1 }],
+    ['mended', [bad, inBackground, good], { failed: null, live: 2 }]
+  ]
+  const expectedOrder: string[] = []
+  for (const [name, history, { failed, since, lastGood, isLastGoodLive, live }] of histories) {
+    const project = await stage.createProject(name.replaceAll(' ', '-'))
+    const ids: string[] = []
+    for (const fields of history) ids.push(await deploy(project, fields))
+    const read = (await client.get(`/api/projects/${project.id}/overview`)).body as ProjectOverview
+    const idOf = (n: number | null | undefined): string | null => (n === null || n === undefined ? null : (ids[n] as string))
+    t.equal(read.live?.id ?? null, idOf(live), `${name}: what is live`)
+    t.equal(read.deploymentCount, history.length)
+    t.same(read.deployments.map(({ id }) => id), [...ids].reverse())
+    const overview = (await client.get('/api/overview')).body as Overview
+    const listed = overview.broken.items.find(({ projectId }) => projectId === project.id) ?? null
+    t.same(listed, read.broken, `${name}: both say the same`)
+    if (failed === null) t.equal(read.broken, null, name)
+    else {
+      expectedOrder.push(project.id)
+      t.match(read.broken, {
+        projectName: project.name, projectEnv: 'production', goingId: null, isLastGoodLive,
+        failed: { id: idOf(failed), status: history[failed] === inBackground ? 'success' : 'failed' }
+      }, name)
+      t.equal(read.broken?.lastGood?.id ?? null, idOf(lastGood))
+      t.equal(read.broken?.since, read.deployments.find(({ id }) => id === idOf(since))?.startTime)
+      t.equal(read.broken?.failed.backgroundFailed, history[failed] === inBackground ? true : undefined)
+    }
+  }
+  const { broken } = (await client.get('/api/overview')).body as Overview
+  t.equal(broken.total, expectedOrder.length)
+  t.same(broken.items.map(({ projectId }) => projectId), expectedOrder, 'oldest first')
+
+  await t.test('a roll-back mends, and names the upload it put in place', async t => {
+    const [project] = (await client.get('/api/projects')).body.filter(({ name }: Project) => name === 'after-the-files') as [Project]
+    await client.put(`/api/projects/${project.id}`, none)
+    const path = `/api/projects/${project.id}/overview`
+    const before = (await client.get(path)).body as ProjectOverview
+    const source = before.broken?.lastGood?.id as string
+    await client.post(`/api/deployments/${source}/rollback`)
+    const once = (await client.get(path)).body as ProjectOverview
+    t.match(once, { broken: null, live: { triggerSource: 'rollback', status: 'success' }, liveSource: { id: source } })
+    await client.post(`/api/deployments/${once.live?.id}/rollback`)
+    t.match((await client.get(path)).body, { live: { rollbackOf: once.live?.id }, liveSource: { id: source } }, 'through another roll-back')
+    t.equal(before.liveSource, null)
+  })
+
+  await t.test('a correction mends and breaks', async t => {
+    const [project] = (await client.get('/api/projects')).body.filter(({ name }: Project) => name === 'never-good') as [Project]
+    const read = async (): Promise<ProjectOverview> => (await client.get(`/api/projects/${project.id}/overview`)).body
+    const id = (await read()).deployments[0]?.id
+    await client.patch(`/api/deployments/${id}/status`, { status: 'success' })
+    t.equal((await read()).broken, null)
+    await client.patch(`/api/deployments/${id}/status`, { status: 'failed' })
+    t.equal((await read()).broken?.failed.id, id)
+  })
+
+  await t.test('while a later one goes on, it is still broken, and that one is named', async t => {
+    const [project] = (await client.get('/api/projects')).body.filter(({ name }: Project) => name === 'before-the-files') as [Project]
+    await client.put(`/api/projects/${project.id}`, { ...none, preDeployScript: 'mkfifo ../go; cat ../go' })
+    const going = stage.as(project.token).upload([['projectId', project.id], ['file', { filename: 'a.zip', bytes }]])
+    const read = async (): Promise<ProjectOverview> => (await client.get(`/api/projects/${project.id}/overview`)).body
+    await until(async () => (await read()).broken?.goingId != null && existsSync(join(stage.sites, 'go')))
+    t.match((await read()).broken, { goingId: (await read()).deployments[0]?.id, failed: { status: 'failed' } })
+    await (await open(join(stage.sites, 'go'), 'w')).close()
+    await going
+    t.equal((await read()).broken, null)
+  })
+
+  t.match(await client.get('/api/projects/none/overview'), { status: 404 })
 })

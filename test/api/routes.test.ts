@@ -18,6 +18,7 @@ PUT /api/projects/:id admin
 DELETE /api/projects/:id admin
 POST /api/projects/:id/token admin
 PUT /api/projects/:id/pin admin
+GET /api/projects/:id/overview admin
 GET /api/projects/:id/recent-scripts admin
 GET /api/projects/:id/files admin
 GET /api/projects/:id/file admin

@@ -167,7 +167,7 @@ async function measureRoutes(server: Listening): Promise<void> {
     'audit', 'audit?limit=200', 'audit?action=auth.login', `audit?projectId=${project}`,
     'stats/heatmap', 'stats/heatmap?days=366', 'stats/success-rate', 'stats/success-rate?days=366', 'stats/durations', `stats/durations?projectId=${project}`,
     'search?q=site', 'search?q=4711', 'search?q=nothing-like-it', 'storage', 'categories', 'tags', 'settings/status', 'log-sources', 'health/detail',
-    'migration/verify', `projects/${project}/recent-scripts`, `projects/${project}/log-sources`
+    'migration/verify', `projects/${project}/overview`, `projects/${project}/recent-scripts`, `projects/${project}/log-sources`
   ]
   console.log(row('GET', 'at rest', 'worst', 'after a write', 'worst', 'computing', 'KB', 'goal'))
   for (const path of paths) {

@@ -99,14 +99,14 @@ t.test('folders and files are looked through, packed, and deployed', { skip }, a
 
   write(join(stage.sites, '..'), { 'one.txt': 'one', 'two/three.txt': 'three' })
   await dropPaths(context, page, [join(stage.sites, '..', 'one.txt'), join(stage.sites, '..', 'two')])
-  await page.getByRole('heading', { name: '2 items' }).waitFor()
+  await page.locator('svc-pack').getByText('2 items', { exact: true }).waitFor()
   await page.getByRole('button', { name: 'Cancel' }).click()
   await page.locator('input[type=file]:not([webkitdirectory])').setInputFiles(join(stage.sites, '..', 'one.txt'))
-  await page.getByRole('heading', { name: 'one.txt' }).waitFor()
+  await page.locator('svc-pack').getByText('one.txt', { exact: true }).waitFor()
   await page.getByRole('button', { name: 'Deploy', exact: true }).click()
   await deployed(page)
   t.equal(readFileSync(join(target, 'one.txt'), 'utf8'), 'one')
-  await page.getByRole('link', { name: 'one.txt' }).waitFor()
+  await page.locator('svc-live').getByRole('link', { name: 'one.txt' }).waitFor()
   const records = (await stage.client.get(`/api/logs?projectId=${project.id}`)).body
   t.same(records.map(({ message }: { message: string }) => message), ['one.txt', 'dist', 'dist'])
   t.same(watch.complaints, [])

@@ -1,14 +1,14 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import type { DeploymentRow } from '../../lib/model/deployment.js'
+import { listedDeployment, type DeploymentRow } from '../../lib/model/deployment.js'
 import type { Label } from '../../lib/model/label.js'
 import type { Project } from '../../lib/model/project.js'
 import { realDisk } from '../../lib/store/disk.js'
 import type { Disk, DiskFile } from '../../lib/store/disk.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 import { recover } from '../../lib/store/recovery.js'
-import { countDeploymentsByDay } from '../../lib/store/tables/deployments.js'
+import { countDeploymentsByDay, listDeployments } from '../../lib/store/tables/deployments.js'
 import { readSettings } from '../../lib/store/tables/settings.js'
 import { openStore } from '../../lib/store/database.js'
 import type { Reader, Store, StoreOptions } from '../../lib/store/database.js'
@@ -95,7 +95,8 @@ export function withoutSqlite3(): string | false {
 export function summariesOf(db: Reader): unknown {
   return {
     projects: db.all('SELECT id, status, lastDeployAt, tagIds FROM projects ORDER BY id'),
-    days: countDeploymentsByDay(db, '')
+    days: countDeploymentsByDay(db, ''),
+    broken: db.all('SELECT projectId, deployId, since FROM brokenProjects ORDER BY projectId')
   }
 }
 
@@ -117,7 +118,14 @@ export function countedSummaries(db: Reader): unknown {
   const days = db.all(
     'SELECT substr(startTime, 1, 10) AS date, status, count(*) AS deployments FROM deployments GROUP BY date, status ORDER BY date, status'
   )
-  return { projects, days }
+  const broken = projects.flatMap(({ id }) => {
+    const rows = listDeployments(db, { projectId: id, limit: 1000 }).filter(({ status }) => status === 'success' || status === 'failed')
+    const good = rows.findIndex(row => row.status === 'success' && listedDeployment(row).backgroundFailed !== true)
+    const failures = good === -1 ? rows : rows.slice(0, good)
+    const [newest] = failures
+    return newest === undefined ? [] : [{ projectId: id, deployId: newest.id, since: failures.at(-1)?.startTime }]
+  })
+  return { projects, days, broken }
 }
 
 /** Opens a store, and closes it when the test ends. */

@@ -9,6 +9,13 @@ export const olderVersion = schemaVersion - 3
 export async function olderDatabase(path: string): Promise<void> {
   await change(path, `
     ALTER TABLE deployments DROP COLUMN provenance;
+    DROP TRIGGER outcomeAfterInsert;
+    DROP TRIGGER outcomeAfterUpdate;
+    DROP TRIGGER outcomeAfterDelete;
+    DROP TRIGGER outcomeAfterProject;
+    DROP TABLE brokenProjects;
+    DROP INDEX deploymentsByOutcome;
+    ALTER TABLE deployments DROP COLUMN outcome;
     DROP TABLE variables;
     ALTER TABLE projects DROP COLUMN scriptTimeoutSeconds;
     ALTER TABLE projects DROP COLUMN scriptShell;

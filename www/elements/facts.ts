@@ -60,7 +60,7 @@ export class SvcBackgroundFailure extends SvcElement {
   }
 }
 
-export type Status = 'queued' | 'running' | 'success' | 'failed' | 'idle' | 'skipped'
+export type Status = 'queued' | 'running' | 'success' | 'failed' | 'idle' | 'skipped' | 'unknown'
 
 const words: Record<Status, string> = {
   queued: 'Queued',
@@ -68,7 +68,8 @@ const words: Record<Status, string> = {
   success: 'Success',
   failed: 'Failed',
   idle: 'Never deployed',
-  skipped: 'Not run'
+  skipped: 'Not run',
+  unknown: 'Unknown'
 }
 
 /** A status as shape, word and colour. Attribute `state`: a Status. */
@@ -91,7 +92,7 @@ export class SvcStatus extends SvcElement {
       &[state='queued'] { color: var(--warning); }
 
       @media (prefers-reduced-motion: no-preference) {
-        &[state='running'] .icon { animation: svc-status-turn 1.2s linear infinite; }
+        [data-connection='open'] &[state='running'] .icon { animation: svc-status-turn 1.2s linear infinite; }
       }
     }
 
@@ -106,6 +107,6 @@ export class SvcStatus extends SvcElement {
   }
 
   protected override view(): Template {
-    return html`${icon(this.state)}<span>${t(words[this.state])}</span>`
+    return html`${icon(this.state === 'unknown' ? 'idle' : this.state)}<span>${t(words[this.state])}</span>`
   }
 }

@@ -5,6 +5,7 @@ import type { Crumb } from '../pages/page.js'
 import type { ConnectionState } from '../server/client.js'
 import { rooms } from '../router.js'
 import { t } from '../words/t.js'
+import { clockTimeWords, exactWords } from './words.js'
 import { SvcNotices } from './svc-notices.js'
 
 /** What the frame can lay over a page. */
@@ -29,7 +30,7 @@ declare global {
 /**
  * The frame round every page: the rooms at the side (below on a phone), where one is, the connection, notices.
  * Properties `page`: an element; `room`: the address of the room it belongs to, or null for a page without a frame;
- * `connection`. Listens to `pagetitle` and `notice`. Event `overlay`.
+ * `connection`, `answeredAtMs`: when the server answered last. Listens to `pagetitle` and `notice`. Event `overlay`.
  */
 export class SvcApp extends SvcElement {
   static override sheet = css`
@@ -109,6 +110,15 @@ export class SvcApp extends SvcElement {
         .lost { display: flex; align-items: center; gap: 8px; color: var(--warning); font-weight: 500; }
       }
 
+      > .frame > .content > .stale {
+        padding: 6px 32px;
+        border-block: 1px solid var(--line);
+        background: var(--warning-quiet);
+        color: var(--warning);
+        font-size: var(--size-13);
+      }
+
+      > .frame > .content > .stale + main { padding-top: 20px; }
       > .frame > .content > main {
         padding: 8px 32px 64px;
 
@@ -154,6 +164,9 @@ export class SvcApp extends SvcElement {
           > .rooms > a[aria-current] { background: none; color: var(--accent); }
         }
         > .frame > .content > .top { min-height: 48px; padding: 0 16px; }
+        > .frame > .content > .stale { padding-inline: 16px; }
+        /* The line below says it in words; here they would leave no room for where one is. */
+        > .frame > .content > .top .lost > span { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
         > .frame > .content > main { padding: 4px 16px 32px; }
         > .frame > .content > main > * { gap: 24px; }
       }
@@ -164,6 +177,7 @@ export class SvcApp extends SvcElement {
   #room: string | null = null
   #crumbs: readonly Crumb[] = []
   #connection: ConnectionState = 'open'
+  #answeredAtMs: number | null = null
   #isTurning = false
   /** On a phone: the rooms behind the last button are shown. */
   #isOpen = false
@@ -198,6 +212,15 @@ export class SvcApp extends SvcElement {
 
   get connection(): ConnectionState {
     return this.#connection
+  }
+
+  set answeredAtMs(answeredAtMs: number | null) {
+    this.#answeredAtMs = answeredAtMs
+    this.update()
+  }
+
+  get answeredAtMs(): number | null {
+    return this.#answeredAtMs
   }
 
   protected override connected(): void {
@@ -264,9 +287,21 @@ export class SvcApp extends SvcElement {
               ${icon('search')}<span class="unseen">${t('Search and commands')}</span><kbd aria-hidden="true">Ctrl K</kbd>
             </button>
           </header>
-          <main id="main" tabindex="-1">${this.#page}</main>
+          ${this.#connection === 'open' ? null : this.#staleLine()}
+          <main id="main" tabindex="-1" data-connection="${this.#connection}">${this.#page}</main>
         </div>
       </div>`
+  }
+
+  /** That what is shown below may no longer be so. */
+  #staleLine(): Template {
+    const at = this.#answeredAtMs === null ? null : new Date(this.#answeredAtMs).toISOString()
+    return html`
+      <p class="stale" title="${at === null ? null : exactWords(at)}">
+        ${at === null
+          ? t('The server has not answered yet.')
+          : t('The server answered last at {time}. What is shown is from then.', { time: clockTimeWords(at) })}
+      </p>`
   }
 
   #crumb({ words, address }: Crumb, index: number): Template {

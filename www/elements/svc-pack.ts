@@ -1,26 +1,35 @@
+import { contentsOf, isOtherArchive, isZipName } from '../archive/contents.js'
+import type { ContentEntry, Contents, UploadLimits } from '../archive/contents.js'
 import { gather, nameOf } from '../archive/gather.js'
 import type { Found, Gathered } from '../archive/gather.js'
+import { readZip } from '../archive/read-zip.js'
 import type { PackEntry } from '../archive/zip.js'
+import type { Project } from '../../lib/model/project.js'
 import { css, SvcElement } from '../dom/element.js'
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { countWords, numberWords, t } from '../words/t.js'
-import { errorLine } from './field.js'
+import { field } from './field.js'
+import { question } from './question.js'
 import { errorWords, sizeWords } from './words.js'
+
+/** What the reader chose: one zip, or files and folders that are packed here. */
+export type Chosen = { kind: 'zip'; file: File } | { kind: 'files'; found: readonly Found[] }
 
 /** The reader has seen what it is, and wants it deployed. */
 export class PackWantedEvent extends Event {
-  readonly entries: readonly PackEntry[]
-  /** What the reader dropped is called. */
-  readonly name: string
+  /** What is packed; null: the zip is sent as it is. */
+  readonly entries: readonly PackEntry[] | null
   /** Of the files. */
   readonly bytes: number
+  /** Empty: none was typed. */
+  readonly message: string
 
-  constructor(wanted: { entries: readonly PackEntry[]; name: string; bytes: number }) {
+  constructor(wanted: { entries: readonly PackEntry[] | null; bytes: number; message: string }) {
     super('packwanted', { bubbles: true })
     this.entries = wanted.entries
-    this.name = wanted.name
     this.bytes = wanted.bytes
+    this.message = wanted.message
   }
 }
 
@@ -38,36 +47,51 @@ declare global {
   }
 }
 
+/** The longest message that the server takes (lib/model/deployment.ts). */
+const maxMessageLength = 500
 /** So many names of what is left out are shown. */
 const shownNames = 5
 /** How often a long count is told. */
 const tellEvery = 250
 
+/** What was found in it. */
+interface Seen extends Contents {
+  /** Null: the zip is sent as it is. */
+  entries: readonly PackEntry[] | null
+}
+
 /**
- * What was dropped, looked through before it is packed: how much it is, and what the rules leave out of it. Property
- * `found`. Events `packwanted`, `packcancel`.
+ * The question before a deployment from the panel: what it is, where it goes, what the rules leave out, and a message.
+ * Properties `chosen`, `project`, `limits` (null: not known). Events `packwanted`, `packcancel`.
  */
 export class SvcPack extends SvcElement {
   static override sheet = css`
     svc-pack {
-      display: grid;
-      gap: 12px;
-      align-content: center;
-      justify-items: start;
-      min-height: 148px;
-      padding: 20px;
-      border: 1px solid var(--edge);
-      border-radius: var(--radius);
+      display: block;
 
-      h3 { display: flex; align-items: center; gap: 8px; max-width: 100%; }
-      h3 .icon { color: var(--muted); }
+      .about { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 8px 16px; margin: 0; }
+      .about dt { color: var(--muted); }
+      .about dd { overflow-wrap: anywhere; }
+      .about li { display: flex; justify-content: space-between; gap: 12px; font-size: var(--size-13); }
+      .about li code { direction: rtl; text-align: left; unicode-bidi: plaintext; }
+      .about li span { color: var(--muted); white-space: nowrap; }
+      .notes { display: grid; gap: 8px; }
+      .notes:empty { display: none; }
+      .note { display: flex; gap: 8px; padding: 8px 12px; border-radius: var(--radius); background: var(--warning-quiet); color: var(--warning); font-size: var(--size-13); overflow-wrap: anywhere; }
+      .note .icon { margin-top: 2px; }
       .left-out { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 8px; overflow-wrap: anywhere; }
       .left-out button { min-height: 28px; padding: 2px 8px; font-size: var(--size-13); }
+      @media (max-width: 479px) {
+        .about { grid-template-columns: minmax(0, 1fr); gap: 0; }
+        .about dd + dt { margin-top: 8px; }
+      }
     }
   `
 
-  #found: readonly Found[] = []
-  #gathered: Gathered | null = null
+  project!: Project
+  #limits: UploadLimits | null = null
+  #chosen!: Chosen
+  #seen: Seen | null = null
   #leftOut: readonly string[] = []
   #neverPacked: readonly string[] = []
   #count = 0
@@ -76,14 +100,23 @@ export class SvcPack extends SvcElement {
   #looking = new AbortController()
   #hasToFocus = false
 
-  get found(): readonly Found[] {
-    return this.#found
+  get chosen(): Chosen {
+    return this.#chosen
   }
 
-  set found(found: readonly Found[]) {
-    this.#found = found
-    this.#isWhole = false
-    if (this.isConnected) void this.#look()
+  set chosen(chosen: Chosen) {
+    const isOther = chosen !== this.#chosen
+    this.#chosen = chosen
+    if (isOther && this.isConnected) void this.#look()
+  }
+
+  get limits(): UploadLimits | null {
+    return this.#limits
+  }
+
+  set limits(limits: UploadLimits | null) {
+    this.#limits = limits
+    this.update()
   }
 
   protected override connected(): void {
@@ -91,31 +124,90 @@ export class SvcPack extends SvcElement {
   }
 
   protected override view(): Template {
-    const gathered = this.#gathered
-    return html`
-      <h3>${icon('folder')}<span class="cut" translate="no">${nameOf(this.#found)}</span></h3>
-      <p class="number" role="status">
-        ${this.#problem === null ? this.#facts(gathered) : null}
-      </p>
-      ${this.#leftOutLine()}
-      ${errorLine(this.#problem)}
-      <div class="actions">
-        <button type="button" class="primary" disabled="${gathered === null || gathered.entries.length === 0}"
-          @click="${() => this.#want()}">${t('Deploy')}</button>
-        <button type="button" @click="${() => this.dispatchEvent(new PackCancelEvent())}">${t('Cancel')}</button>
-      </div>`
-  }
-
-  #facts(gathered: Gathered | null): string {
-    if (gathered === null) return t('Looking through it: {files}', { files: countWords(this.#count, 'file') })
-    if (gathered.files === 0) return t('There is nothing to deploy in it.')
-    return `${countWords(gathered.files, 'file')}, ${sizeWords(gathered.bytes)}`
+    const seen = this.#seen
+    const refusal = this.#limitRefusal() ?? this.#problem ?? this.#refusal(seen)
+    return question({
+      asked: html`
+        <dl class="about">
+          <dt>${t('Project')}</dt>
+          <dd><b translate="no">${this.project.name}</b> <span class="muted" translate="no">${this.project.env}</span></dd>
+          <dt>${t('Directory')}</dt>
+          <dd><code>${this.project.deployPath}</code></dd>
+          <dt>${t('Contents')}</dt>
+          <dd><span translate="no">${this.#name}</span><br><span class="number" role="status">${this.#problem === null ? this.#facts(seen) : null}</span></dd>
+          ${seen === null || seen.files < 2
+            ? null
+            : html`
+              <dt>${seen.files > seen.largest.length ? t('Largest files') : t('Files')}</dt>
+              <dd><ul>${seen.largest.map(({ path, bytes }) => html`<li><code class="cut" title="${path}">${path}</code><span class="number">${sizeWords(bytes)}</span></li>`)}</ul></dd>`}
+        </dl>
+        <div class="notes">${this.#notes(seen)}${this.#leftOutLine()}</div>
+        ${field({
+          form: 'pack', name: 'message', label: t('Message (optional)'), placeholder: this.#name,
+          hint: t('Shown in the history. Same-named files are replaced, nothing else is deleted.')
+        })}`,
+      problem: refusal,
+      isBusy: seen === null || refusal !== null,
+      answer: t('Deploy'),
+      kind: 'primary',
+      onAnswer: event => this.#want(event),
+      onRefusal: () => this.dispatchEvent(new PackCancelEvent())
+    })
   }
 
   protected override rendered(): void {
+    this.querySelector('input')?.setAttribute('maxlength', String(maxMessageLength))
     if (!this.#hasToFocus) return
     this.#hasToFocus = false
-    this.querySelector<HTMLElement>('button.primary')?.focus()
+    const button = this.querySelector<HTMLElement>('button.primary:enabled') ?? this.querySelector<HTMLElement>('.actions.end button')
+    button?.focus()
+  }
+
+  get #name(): string {
+    return this.#chosen.kind === 'zip' ? this.#chosen.file.name : nameOf(this.#chosen.found)
+  }
+
+  #facts(seen: Seen | null): string {
+    if (seen === null) return t('Looking through it: {files}', { files: countWords(this.#count, 'file') })
+    const facts = `${countWords(seen.files, 'file')}, ${sizeWords(seen.bytes)}`
+    if (this.#chosen.kind === 'files') return facts
+    return t('{facts}; {size} as a zip', { facts, size: sizeWords(this.#chosen.file.size) })
+  }
+
+  /** Of a zip its size is known at once; files are measured when they are packed. */
+  #limitRefusal(): string | null {
+    const { uploadBytes = null } = this.#limits ?? {}
+    const bytes = this.#chosen.kind === 'zip' ? this.#chosen.file.size : 0
+    return uploadBytes !== null && bytes > uploadBytes ? tooLarge(bytes, uploadBytes) : null
+  }
+
+  /** Why it cannot be deployed, known before anything is sent. */
+  #refusal(seen: Seen | null): string | null {
+    const { extractedBytes = null } = this.#limits ?? {}
+    if (seen === null) return null
+    if (seen.files === 0) return t('There is nothing to deploy in it.')
+    if (extractedBytes !== null && seen.bytes > extractedBytes) {
+      const sizes = { size: sizeWords(seen.bytes), limit: sizeWords(extractedBytes) }
+      return t('Its files are larger than the server unpacks: {size}, at most {limit} (setting max_extracted_size).', sizes)
+    }
+    return null
+  }
+
+  #notes(seen: Seen | null): Template[] {
+    if (seen === null || seen.files === 0) return []
+    const notes: string[] = []
+    const { deployPath } = this.project
+    if (this.#chosen.kind === 'zip') {
+      if (seen.topFolder !== null) {
+        const places = { folder: seen.topFolder, path: `${deployPath.replace(/\/$/, '')}/${seen.topFolder}` }
+        notes.push(t('Everything in it is in one folder, “{folder}”: the files go to {path}. To put them into the directory itself, drop the folder, not the zip.', places))
+      }
+      if (seen.unusual.length > 0) notes.push(t('It contains what svc push leaves out: {list}', { list: listWords(seen.unusual) }))
+    } else {
+      const archives = (seen.entries ?? []).map(({ path }) => path).filter(path => !path.includes('/') && (isOtherArchive(path) || isZipName(path)))
+      if (archives.length > 0) notes.push(t('Put in place as it is, not unpacked: {list}. Only a zip that is dropped alone is unpacked.', { list: listWords(archives) }))
+    }
+    return notes.map(words => html`<p class="note">${icon('warning')}<span>${words}</span></p>`)
   }
 
   #leftOutLine(): Template | null {
@@ -125,21 +217,13 @@ export class SvcPack extends SvcElement {
     if (this.#leftOut.length === 0) return null
     return html`
       <p class="left-out muted small">
-        ${stays.length === 0 ? null : this.#names(stays, list => t('{count} left out, as svc push does: {list}', { count: numberWords(stays.length), list }))}
-        ${this.#isWhole && usual.length > 0 ? this.#names(usual, list => t('Included although usually left out: {list}', { list })) : null}
+        ${stays.length === 0 ? null : named(stays, list => t('{count} left out, as svc push does: {list}', { count: numberWords(stays.length), list }))}
+        ${this.#isWhole && usual.length > 0 ? named(usual, list => t('Included although usually left out: {list}', { list })) : null}
         ${usual.length === 0 ? null : html`
           <button type="button" @click="${() => this.#switch()}">
             ${this.#isWhole ? t('Leave them out') : t('Include them')}
           </button>`}
       </p>`
-  }
-
-  #names(names: readonly string[], say: (list: string) => string): Template {
-    const shown = names.slice(0, shownNames).join(', ')
-    const list = names.length > shownNames
-      ? t('{names} and {count} more', { names: shown, count: numberWords(names.length - shownNames) })
-      : shown
-    return html`<span title="${names.slice(0, 100).join('\n')}">${say(list)}</span>`
   }
 
   #switch(): void {
@@ -150,26 +234,40 @@ export class SvcPack extends SvcElement {
   async #look(): Promise<void> {
     this.#looking.abort()
     const looking = (this.#looking = new AbortController())
-    this.#gathered = null
+    this.#seen = null
     this.#problem = null
     this.#count = 0
     this.update()
     try {
-      const gathered = await gather(this.#found, {
-        isWhole: this.#isWhole,
-        signal: AbortSignal.any([looking.signal, this.signal]),
-        onProgress: files => this.#counted(files)
-      })
+      const seen = await (this.#chosen.kind === 'zip' ? this.#lookIntoZip(this.#chosen.file) : this.#gather(this.#chosen.found, looking.signal))
       if (looking.signal.aborted || this.signal.aborted) return
-      this.#gathered = gathered
-      if (!this.#isWhole) this.#leftOut = gathered.leftOut
-      this.#neverPacked = gathered.neverPacked
+      this.#seen = seen
       this.#hasToFocus = true
     } catch (error) {
       if (looking.signal.aborted || this.signal.aborted) return
       this.#problem = errorWords(error)
+      this.#hasToFocus = true
     }
     this.update()
+  }
+
+  async #lookIntoZip(file: File): Promise<Seen> {
+    const entries = await readZip(file)
+    const secret = entries.find(({ isEncrypted }) => isEncrypted)
+    if (secret !== undefined) this.#problem = t('“{path}” in it is encrypted. Pack it again without a password.', { path: secret.path })
+    return { ...contentsOf(entries.map(({ path, isDirectory, bytes }) => ({ path, bytes: isDirectory ? null : bytes }))), entries: null }
+  }
+
+  async #gather(found: readonly Found[], signal: AbortSignal): Promise<Seen> {
+    const gathered: Gathered = await gather(found, {
+      isWhole: this.#isWhole,
+      signal: AbortSignal.any([signal, this.signal]),
+      onProgress: files => this.#counted(files)
+    })
+    if (!this.#isWhole) this.#leftOut = gathered.leftOut
+    this.#neverPacked = gathered.neverPacked
+    const entries: ContentEntry[] = gathered.entries.map(({ path, file }) => ({ path, bytes: file?.size ?? null }))
+    return { ...contentsOf(entries), entries: gathered.entries }
   }
 
   #counted(files: number): void {
@@ -178,9 +276,28 @@ export class SvcPack extends SvcElement {
     this.update()
   }
 
-  #want(): void {
-    if (this.#gathered === null) return
-    const { entries, bytes } = this.#gathered
-    this.dispatchEvent(new PackWantedEvent({ entries, bytes, name: nameOf(this.#found) }))
+  #want(event: Event): void {
+    event.preventDefault()
+    const message = this.querySelector('input')?.value.trim() ?? ''
+    if (this.#seen === null) return
+    const { entries, bytes } = this.#seen
+    this.dispatchEvent(new PackWantedEvent({ entries, bytes, message }))
   }
+}
+
+/** That an archive is larger than the server takes. */
+export function tooLarge(bytes: number, limitBytes: number): string {
+  return t('The archive is larger than the server takes: {size}, at most {limit} (setting max_upload_size).', {
+    size: sizeWords(bytes), limit: sizeWords(limitBytes)
+  })
+}
+
+function listWords(names: readonly string[]): string {
+  const shown = names.slice(0, shownNames).join(', ')
+  if (names.length <= shownNames) return shown
+  return t('{names} and {count} more', { names: shown, count: numberWords(names.length - shownNames) })
+}
+
+function named(names: readonly string[], say: (list: string) => string): Template {
+  return html`<span title="${names.slice(0, 100).join('\n')}">${say(listWords(names))}</span>`
 }

@@ -1,7 +1,10 @@
 import type { FinalStatus } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
-import type { Found } from '../archive/gather.js'
-import { packZip } from '../archive/zip.js'
+import type { Provenance } from '../../lib/model/provenance.js'
+import { limitsOf } from '../archive/contents.js'
+import type { UploadLimits } from '../archive/contents.js'
+import { nameOf } from '../archive/gather.js'
+import { CannotPack, packZip } from '../archive/zip.js'
 import type { Client } from '../server/client.js'
 import { upload } from '../server/upload.js'
 import { css, SvcElement } from '../dom/element.js'
@@ -11,9 +14,15 @@ import { createOutput } from '../state/output.js'
 import type { Output } from '../state/output.js'
 import { t } from '../words/t.js'
 import { commandView, curlCommand, pushCommand, serverAddress } from './push-command.js'
-import type { PackWantedEvent } from './svc-pack.js'
+import { tooLarge } from './svc-pack.js'
+import type { Chosen, PackWantedEvent } from './svc-pack.js'
 import type { FileChosenEvent, FoundEvent, Progress } from './svc-upload.js'
 import { errorWords, maskWords, spanWords } from './words.js'
+
+/** What the panel can claim of a deployment's origin. */
+const nothingKnown: Provenance = {
+  source: 'panel', commit: null, branch: null, tag: null, author: null, subject: null, dirty: null, repository: null, ci: null, by: null
+}
 
 /** An archive is on the server; its deployment runs or waits. */
 export class DeployStartedEvent extends Event {
@@ -45,8 +54,8 @@ declare global {
 
 /**
  * Two ways to deploy to a project: the commands to copy, and a zip, files or a folder to drop, which are packed here. The
- * output of the deployment is shown as it comes.
- * Properties `project`, `client`. Events `deploystarted`, `deployed`.
+ * output of the deployment is shown as it comes. Nothing is sent before the reader has seen what goes where.
+ * Properties `project`, `client`, `by`: who is signed in. Events `deploystarted`, `deployed`.
  */
 export class SvcProjectDeploy extends SvcElement {
   static override sheet = css`
@@ -57,6 +66,8 @@ export class SvcProjectDeploy extends SvcElement {
 
       .ways { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 24px; }
       .way { display: grid; gap: 12px; align-content: start; grid-template-columns: minmax(0, 1fr); }
+      > svc-dialog { display: contents; }
+      h3 { font-size: var(--size-14); }
       summary { width: fit-content; color: var(--muted); font-size: var(--size-13); cursor: pointer; }
       summary:hover { color: var(--text); }
       details .command { margin-top: 8px; }
@@ -67,14 +78,18 @@ export class SvcProjectDeploy extends SvcElement {
   `
 
   client!: Client
+  by = ''
   #project!: Project
-  #found: readonly Found[] | null = null
+  #chosen: Chosen | null = null
+  #limits: UploadLimits | null = null
   #progress: Progress | null = null
   #problem: string | null = null
   #output: Output | null = null
   #deployId = ''
   #last: DeployedEvent | null = null
   #giveUp = new AbortController()
+  /** The dialog that had the focus is gone, and so is the control that opened it. */
+  #hasToFocus = false
 
   get project(): Project {
     return this.#project
@@ -89,7 +104,7 @@ export class SvcProjectDeploy extends SvcElement {
     return html`
       <div class="ways">
         <section class="way">
-          <h2>${t('Push from a terminal')}</h2>
+          <h3>${t('Push from a terminal')}</h3>
           ${this.#command(pushCommand)}
           <p class="muted small">
             ${t('Run it once in the directory to deploy; after that this is enough:')} <code>svc push</code><br>
@@ -101,25 +116,35 @@ export class SvcProjectDeploy extends SvcElement {
           </details>
         </section>
         <section class="way">
-          <h2>${t('Deploy from here')}</h2>
-          ${this.#found === null ? this.#zone() : this.#pack(this.#found)}
+          <h3>${t('Deploy from here')}</h3>
+          ${this.#zone()}
         </section>
       </div>
+      <svc-dialog heading="${t('Deploy to {name}?', { name: this.#project.name })}"
+        .content="${this.#chosen === null ? null : this.#question(this.#chosen)}"
+        @dialogclose="${() => this.#show(null)}"></svc-dialog>
       ${this.#output === null ? null : this.#run(this.#output)}`
+  }
+
+  protected override rendered(): void {
+    if (!this.#hasToFocus || document.activeElement !== document.body) return
+    const link = this.querySelector<HTMLElement>('.result a')
+    link?.focus({ preventScroll: true })
+    this.#hasToFocus = link === null
   }
 
   #zone(): Template {
     return html`
       <svc-upload .progress="${this.#progress}" .problem="${this.#problem}"
-        @filechosen="${(event: Event) => this.#chosen((event as FileChosenEvent).file)}"
-        @found="${(event: Event) => this.#show((event as FoundEvent).found)}"
+        @filechosen="${(event: Event) => this.#ask({ kind: 'zip', file: (event as FileChosenEvent).file })}"
+        @found="${(event: Event) => this.#ask({ kind: 'files', found: (event as FoundEvent).found })}"
         @uploadcancel="${() => this.#giveUp.abort()}"></svc-upload>`
   }
 
-  #pack(found: readonly Found[]): Template {
+  #question(chosen: Chosen): Template {
     return html`
-      <svc-pack .found="${found}"
-        @packwanted="${(event: Event) => this.#packAndSend(event as PackWantedEvent)}"
+      <svc-pack .chosen="${chosen}" .project="${this.#project}" .limits="${this.#limits}"
+        @packwanted="${(event: Event) => this.#begin(chosen, event as PackWantedEvent)}"
         @packcancel="${() => this.#show(null)}"></svc-pack>`
   }
 
@@ -151,24 +176,41 @@ export class SvcProjectDeploy extends SvcElement {
     return html`<svc-status state="${status}"></svc-status><span class="muted number">${took}</span>`
   }
 
-  #show(found: readonly Found[] | null): void {
-    this.#found = found
+  #show(chosen: Chosen | null): void {
+    this.#chosen = chosen
     this.#problem = null
     this.update()
   }
 
-  #chosen(file: File): void {
-    void this.#work(signal => this.#send(file, file.name, signal))
+  #ask(chosen: Chosen): void {
+    this.#show(chosen)
+    void this.#askLimits()
   }
 
-  #packAndSend({ entries, name, bytes }: PackWantedEvent): void {
-    this.#found = null
+  /** A help: without them the server itself says what is too large. */
+  async #askLimits(): Promise<void> {
+    try {
+      this.#limits = limitsOf(await this.client.ask<Record<string, unknown>>('GET', 'api/settings', { signal: this.signal }))
+      this.update()
+    } catch {
+      // The upload says what stands in its way.
+    }
+  }
+
+  #begin(chosen: Chosen, { entries, bytes, message }: PackWantedEvent): void {
+    this.#chosen = null
+    this.#hasToFocus = true
+    const name = chosen.kind === 'zip' ? chosen.file.name : nameOf(chosen.found)
     void this.#work(async signal => {
+      if (chosen.kind === 'zip') return this.#send(chosen.file, { name, message, signal })
+      if (entries === null) return
       const onProgress = (doneBytes: number): void =>
         this.#went({ stage: 'packing', name, doneBytes, totalBytes: bytes })
       onProgress(0)
       const zip = await packZip(entries, { signal, onProgress })
-      await this.#send(new File([zip], `${name}.zip`, { type: 'application/zip' }), name, signal)
+      const limitBytes = this.#limits?.uploadBytes ?? null
+      if (limitBytes !== null && zip.size > limitBytes) throw new CannotPack(tooLarge(zip.size, limitBytes))
+      await this.#send(new File([zip], `${name}.zip`, { type: 'application/zip' }), { name, message, signal })
     })
   }
 
@@ -188,7 +230,7 @@ export class SvcProjectDeploy extends SvcElement {
     this.update()
   }
 
-  async #send(file: File, name: string, signal: AbortSignal): Promise<void> {
+  async #send(file: File, { name, message, signal }: { name: string; message: string; signal: AbortSignal }): Promise<void> {
     const onProgress = (doneBytes: number, totalBytes: number): void =>
       this.#went({ stage: 'sending', name, doneBytes, totalBytes })
     onProgress(0, file.size)
@@ -198,7 +240,8 @@ export class SvcProjectDeploy extends SvcElement {
       projectId: this.#project.id,
       file,
       // One line, as the server wants it.
-      message: name.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, ' '),
+      message: (message || name).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, ' '),
+      provenance: { ...nothingKnown, by: this.by === '' ? null : this.by },
       onProgress,
       onStart: deployId => this.#started(deployId),
       onLine: text => this.#output?.append({ at: new Date().toISOString(), text }),

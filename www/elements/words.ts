@@ -49,6 +49,11 @@ export function timeWords(at: string, locale: Locale = {}): string {
   return formatted('time', Date.parse(at), locale)
 }
 
+/** The time of day to the second: `03:22:55`. */
+export function clockTimeWords(at: string, locale: Locale = {}): string {
+  return formatted('seconds', Date.parse(at), locale)
+}
+
 /** A day of the statistics, which are those of UTC: `21 Nov`. */
 export function dayWords(date: string): string {
   return formatted('date', Date.parse(date), { timeZone: 'UTC' })
@@ -67,6 +72,7 @@ export function weekdayWords(date: string): string {
 const shapes = {
   isoDay: {},
   time: { hour: '2-digit', minute: '2-digit' },
+  seconds: { hour: '2-digit', minute: '2-digit', second: '2-digit' },
   date: { day: 'numeric', month: 'short' },
   dateOfYear: { day: 'numeric', month: 'short', year: 'numeric' },
   exact: {

@@ -1,4 +1,4 @@
-import type { Overview, PinnedProject, RecentDays } from '../../lib/model/overview.js'
+import type { BrokenProjects, Overview, PinnedProject, RecentDays } from '../../lib/model/overview.js'
 import { css } from '../dom/element.js'
 import { html, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
@@ -7,7 +7,6 @@ import type { Resource } from '../state/resource.js'
 import { SvcDeployments } from '../elements/svc-deployments.js'
 import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/facts.js'
 import { deploymentWords, spanWords } from '../elements/words.js'
-import { Unreachable } from '../server/client.js'
 import { numberWords, t } from '../words/t.js'
 import { Page } from './page.js'
 
@@ -85,9 +84,15 @@ export class OverviewPage extends Page {
     this.signal.addEventListener('abort', () => this.#observer.disconnect(), { once: true })
     this.repeat(refreshMs, () => {
       this.#waiting.clear()
-      void this.#overview.load()
+      void this.#overview.refresh()
       void this.#read()
     })
+    this.listen(this.context.connection, 'change', () => this.update())
+  }
+
+  /** What is shown is from an earlier answer: nothing in it is certain now. */
+  get #isLost(): boolean {
+    return this.context.connection.state === 'lost' || this.#overview.error !== undefined
   }
 
   protected override view(): Template {
@@ -109,6 +114,8 @@ export class OverviewPage extends Page {
       // Only an empty server needs them.
       this.context.define((await import('../elements/svc-first-steps.js')).elements)
     }
+    // Most of the time nothing is broken.
+    if (overview.broken.total > 0) this.context.define((await import('../elements/svc-broken.js')).elements)
     return overview
   }
 
@@ -138,25 +145,28 @@ export class OverviewPage extends Page {
   }
 
   #page(overview: Overview): Template {
-    const { deployments, newestProject, pinned, status } = overview
-    // An error of the connection is in the frame's top line already.
-    const isOffline = this.#overview.error instanceof Unreachable
-    const top = html`<section class="answer">${answer(overview)}${isOffline ? null : staleLine(this.#overview)}</section>`
+    const { broken, deployments, newestProject, pinned, status } = overview
+    const isLost = this.#isLost
+    // That the connection is lost is in the frame's top line already.
+    const stale = this.context.connection.state === 'lost' ? null : staleLine(this.#overview)
+    const top = html`
+      <section class="answer">${isLost ? lostAnswer() : answer(overview)}${stale}</section>
+      ${broken.total === 0 ? null : brokenSection(broken, isLost)}`
     if (status.deploymentCount === 0) {
       return html`
         ${top}
         <svc-first-steps .project="${newestProject ?? undefined}" .server="${this.context.client.address('')}"></svc-first-steps>
-        ${figures(overview)}`
+        ${figures(overview, isLost)}`
     }
     return html`
       ${top}
-      ${figures(overview)}
+      ${figures(overview, isLost)}
       ${pinned.length === 0
         ? null
         : html`
           <section class="section">
             <h2>${t('Pinned projects')}</h2>
-            <ul class="pinned">${pinned.map(project => keyed(project.id, pinnedItem(project)))}</ul>
+            <ul class="pinned">${pinned.map(project => keyed(project.id, pinnedItem(project, isLost)))}</ul>
           </section>`}
       <section class="section">
         <div class="section-head"><h2>${t('Last deployments')}</h2><a href="deployments">${t('All deployments')}</a></div>
@@ -174,8 +184,27 @@ export class OverviewPage extends Page {
   }
 }
 
+/** Nobody knows how the server is. When it answered last is in the frame. */
+function lostAnswer(): Template {
+  return html`
+    <h1>${t('The server does not answer')}</h1>
+    <p>${t('It may be stopped, or the network in between. This page goes on asking.')}</p>`
+}
+
+/** What is broken now, those that have been for the longest first. */
+function brokenSection({ items, total }: BrokenProjects, isLost: boolean): Template {
+  return html`
+    <section class="section broken">
+      <h2>${isLost ? t('Broken at the last answer') : t('Broken now')}</h2>
+      <svc-broken .items="${items}"></svc-broken>
+      ${total === items.length
+        ? null
+        : html`<p class="small"><a href="projects?status=failed">${t('and {count} more', { count: numberWords(total - items.length) })}</a></p>`}
+    </section>`
+}
+
 /** The question a reader comes with, answered in the largest type on the screen. */
-function answer({ status, health, deployments, runningCount, queuedCount }: Overview): Template {
+function answer({ status, health, broken, deployments, runningCount, queuedCount }: Overview): Template {
   const [last] = deployments
   if (health.status !== 'ok') {
     return html`
@@ -189,6 +218,7 @@ function answer({ status, health, deployments, runningCount, queuedCount }: Over
         <p>${t('The server runs and is empty. Three steps to a first deployment:')}</p>`
       : html`<h1>${t('Ready for a first deployment')}</h1><p>${t('Nothing has been deployed yet.')}</p>`
   }
+  if (broken.total > 0) return brokenAnswer(broken)
   const goingCount = runningCount + queuedCount
   if (goingCount > 0) {
     const going = deployments.find(item => item.status === 'running' || item.status === 'queued')
@@ -204,25 +234,31 @@ function answer({ status, health, deployments, runningCount, queuedCount }: Over
         ${going === undefined ? null : html` · <a href="deployments/${going.id}">${t('Watch it')}</a>`}
       </p>`
   }
-  const when = html`<svc-time at="${last.startTime}"></svc-time>`
-  return last.status === 'failed'
-    ? html`
-      <h1>${t('{name} failed to deploy', { name: last.projectName })}</h1>
-      <p>
-        ${when}${last.errorMessage && html` · <span translate="no">${last.errorMessage}</span>`} ·
-        <a href="deployments/${last.id}">${t('See why')}</a>
-      </p>`
-    : html`<h1>${t('{name} is deployed', { name: last.projectName })}</h1><p>${when} · ${deploymentWords(last)}</p>`
+  return html`
+    <h1>${t('{name} is deployed', { name: last.projectName })}</h1>
+    <p><svc-time at="${last.startTime}"></svc-time> · ${deploymentWords(last)} · ${t('No project is broken.')}</p>`
 }
 
-function figures({ status, health }: Overview): Template {
+function brokenAnswer({ items, total }: BrokenProjects): Template {
+  const [first] = items
+  if (total > 1 || first === undefined) {
+    return html`
+      <h1>${t('{count} projects are broken', { count: numberWords(total) })}</h1>
+      <p>${t('Their last deployments failed. What has been broken for the longest comes first.')}</p>`
+  }
+  return first.failed.backgroundFailed
+    ? html`<h1>${t('The script of {name} failed in the background', { name: first.projectName })}</h1>`
+    : html`<h1>${t('{name} failed to deploy', { name: first.projectName })}</h1>`
+}
+
+function figures({ status, health }: Overview, isLost: boolean): Template {
   const isWell = health.status === 'ok'
   const hasRuns = status.successCount + status.failedCount > 0
   const rate = hasRuns ? `${Math.round(status.successRate * 10) / 10} %` : '–'
   const rows: Array<{ name: string; value: string; note?: string; kind?: string }> = [
     {
-      name: t('Health'), value: isWell ? t('Healthy') : t('Unhealthy'),
-      note: t('version {version}', { version: health.version }), kind: isWell ? 'good' : 'bad'
+      name: t('Health'), value: isLost ? t('Unknown') : isWell ? t('Healthy') : t('Unhealthy'),
+      note: t('version {version}', { version: health.version }), ...(!isLost && { kind: isWell ? 'good' : 'bad' })
     },
     { name: t('Success rate'), value: rate, note: t('{count} failed', { count: numberWords(status.failedCount) }) },
     {
@@ -243,13 +279,13 @@ function figures({ status, health }: Overview): Template {
     </dl>`
 }
 
-function pinnedItem({ id, name, env, status, lastDeployAt }: PinnedProject): Template {
+function pinnedItem({ id, name, env, status, lastDeployAt }: PinnedProject, isLost: boolean): Template {
   return html`
     <li>
       <a class="card" href="projects/${id}">
         <span class="cut" title="${name}"><b class="cut">${name}</b></span>
         <span class="below">
-          <svc-status state="${status}"></svc-status>
+          <svc-status state="${isLost ? 'unknown' : status}"></svc-status>
           ${lastDeployAt === null ? html`<span class="muted small cut">${env}</span>` : html`<svc-time at="${lastDeployAt}"></svc-time>`}
         </span>
       </a>

@@ -89,18 +89,27 @@ export abstract class Page extends SvcElement {
 
   /** A resource that this page shows, loading at once. */
   protected resource<T>(load: (signal: AbortSignal) => Promise<T>): Resource<T> {
-    const resource = createResource<T>({ load, onChange: () => this.update(), signal: this.signal })
+    const resource = createResource<T>({
+      load,
+      onChange: () => this.update(),
+      onSilence: () => this.context.connection.set('lost'),
+      signal: this.signal
+    })
     void resource.load()
     return resource
   }
 
-  /** Does it again at an interval while the tab is seen, and when it is seen again. */
+  /** Does it again at an interval while the tab is seen, when it is seen again, and when the server is found again. */
   protected repeat(intervalMs: number, work: () => void): void {
     this.every(intervalMs, () => {
       if (!document.hidden) work()
     })
     this.listen(document, 'visibilitychange', () => {
       if (!document.hidden) work()
+    })
+    const { connection } = this.context
+    this.listen(connection, 'change', () => {
+      if (connection.state === 'open' && !document.hidden) work()
     })
   }
 

@@ -1,22 +1,24 @@
 import type { Project } from '../../lib/model/project.js'
-import type { DeploymentPage } from '../server/calls.js'
+import type { ProjectOverview } from '../../lib/model/overview.js'
 import { createPlaceCalls } from '../server/place-calls.js'
 import type { PlaceCalls } from '../server/place-calls.js'
 import { createProjectCalls } from '../server/project-calls.js'
 import type { Labels, ProjectCalls } from '../server/project-calls.js'
 import { css } from '../dom/element.js'
-import { html } from '../dom/html.js'
+import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { fileAddress } from '../elements/file-address.js'
 import { labelList } from '../elements/label-list.js'
 import { projectTabs } from '../elements/project-tabs.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
+import { SvcBroken } from '../elements/svc-broken.js'
 import { SvcCopy } from '../elements/svc-copy.js'
 import { SvcDeployments } from '../elements/svc-deployments.js'
 import { SvcDialog } from '../elements/svc-dialog.js'
 import type { FileGoEvent } from '../elements/svc-files.js'
 import { SvcLabel } from '../elements/svc-label.js'
+import { SvcLive } from '../elements/svc-live.js'
 import { SvcLog } from '../elements/svc-log.js'
 import { SvcPack } from '../elements/svc-pack.js'
 import { SvcPm2 } from '../elements/svc-pm2.js'
@@ -30,7 +32,8 @@ import { Page } from './page.js'
 import type { ElementTable } from './page.js'
 
 const refreshMs = 4000
-const shownDeployments = 20
+/** Who is signed in: there is one administrator. */
+const signedIn = 'admin'
 
 type Tab = 'deployments' | 'files' | 'settings'
 
@@ -41,7 +44,7 @@ const late: Partial<Record<Tab, () => Promise<{ elements: ElementTable }>>> = {
 }
 
 /**
- * One project: deploy to it and see its history; under `/files` what lies in its target (query `path`), under `/settings`
+ * One project: what is live, what goes on or is broken, its history, and the ways to deploy to it; under `/files` what lies in its target (query `path`), under `/settings`
  * what can be set, its token, its end.
  */
 export class ProjectPage extends Page {
@@ -50,6 +53,15 @@ export class ProjectPage extends Page {
       .facts { display: flex; flex-wrap: wrap; gap: 4px 16px; color: var(--muted); align-items: center; }
       .facts .labels { display: flex; flex-wrap: wrap; gap: 4px; align-items: center; }
       .facts .labels:not(:has(svc-label)) { display: none; }
+      .page-head > button { margin-top: 2px; }
+      @media (min-width: 720px) { .page-head { flex-wrap: nowrap; } }
+      .deploy > summary { display: flex; align-items: center; gap: 8px; min-height: 48px; padding: 0 16px; border-radius: inherit; cursor: pointer; list-style: none; }
+      .deploy > summary::-webkit-details-marker { display: none; }
+      .deploy > summary:hover { background: var(--hover); }
+      .deploy > summary > .icon { color: var(--muted); }
+      .deploy[open] > summary > .icon { rotate: 90deg; }
+      .deploy > svc-project-deploy { padding: 8px 16px 20px; }
+      .deploy { scroll-margin-top: 16px; }
     }
   `
 
@@ -57,7 +69,10 @@ export class ProjectPage extends Page {
   #places!: PlaceCalls
   #project!: Resource<Project>
   #labels!: Resource<Labels>
-  #deployments!: Resource<DeploymentPage>
+  #overview!: Resource<ProjectOverview>
+  /** Whether the ways to deploy are shown; null: as long as nothing has been deployed. */
+  #isDeployOpen: boolean | null = null
+  #hasToGoThere = false
   #loadedTabs = new Set<Tab>(['deployments'])
 
   protected override connected(): void {
@@ -68,8 +83,9 @@ export class ProjectPage extends Page {
     this.entitle(t('Project'), [{ words: t('Projects'), address: 'projects' }])
     this.#project = this.resource(signal => calls.project(id, signal))
     this.#labels = this.resource(signal => this.#calls.labels(signal))
-    this.#deployments = this.resource(signal => calls.deployments({ projectId: id, limit: shownDeployments }, signal))
+    this.#overview = this.resource(signal => calls.projectOverview(id, signal))
     this.repeat(refreshMs, () => this.#reload())
+    this.listen(this.context.connection, 'change', () => this.update())
     this.moved()
   }
 
@@ -84,9 +100,9 @@ export class ProjectPage extends Page {
   }
 
   #reload(): void {
-    void this.#deployments.load()
+    void this.#overview.refresh()
     // The form of the settings is the reader's while it is open.
-    if (this.#tab !== 'settings') void this.#project.load()
+    if (this.#tab !== 'settings') void this.#project.refresh()
   }
 
   get #tab(): Tab {
@@ -101,7 +117,7 @@ export class ProjectPage extends Page {
   #page(project: Project): Template {
     const address = `projects/${project.id}`
     this.#name(project, address)
-    const status = this.#deployments.value?.items[0]?.status ?? project.status
+    const status = this.#isLost ? 'unknown' : this.#status(project)
     const { categories = [], tags = [] } = this.#labels.value ?? {}
     const labels = new Map([...categories, ...tags].map(label => [label.id, label]))
     return html`
@@ -116,13 +132,45 @@ export class ProjectPage extends Page {
           </div>
           ${project.description === '' ? null : html`<p class="muted anywhere" translate="no">${project.description}</p>`}
         </div>
+        ${this.#tab !== 'deployments' || this.#isOpen ? null : html`
+          <button type="button" class="primary" @click="${() => this.#openDeploy()}">${icon('deployments')}${t('Deploy…')}</button>`}
       </div>
       ${project.pm2AppName === null
         ? null
         : html`<svc-pm2 .projectId="${project.id}" .name="${project.pm2AppName}" .calls="${this.#calls}"></svc-pm2>`}
       ${projectTabs(project.id, this.#tab === 'deployments' ? '' : this.#tab)}
-      ${staleLine(this.#project)}
+      ${this.context.connection.state === 'lost' ? null : (staleLine(this.#overview) ?? staleLine(this.#project))}
       ${this.#loadedTabs.has(this.#tab) ? this.#inside(project) : null}`
+  }
+
+  #status(project: Project): string {
+    const { broken, deployments } = this.#overview.value ?? {}
+    if (broken?.goingId === null) return 'failed'
+    return deployments?.[0]?.status ?? project.status
+  }
+
+  /** What is shown is from an earlier answer: nothing in it is certain now. */
+  get #isLost(): boolean {
+    return this.context.connection.state === 'lost' || this.#overview.error !== undefined
+  }
+
+  get #isOpen(): boolean {
+    return this.#isDeployOpen ?? this.#overview.value?.deploymentCount === 0
+  }
+
+  #openDeploy(): void {
+    this.#isDeployOpen = true
+    this.#hasToGoThere = true
+    this.update()
+  }
+
+  /** The reader wanted to deploy: there. */
+  protected override rendered(): void {
+    if (!this.#hasToGoThere) return
+    this.#hasToGoThere = false
+    const summary = this.querySelector<HTMLElement>('.deploy > summary')
+    summary?.focus({ preventScroll: true })
+    this.querySelector('.deploy')?.scrollIntoView({ block: 'start' })
   }
 
   #name(project: Project, address: string): void {
@@ -138,25 +186,67 @@ export class ProjectPage extends Page {
   }
 
   #deploy(project: Project): Template {
-    const total = this.#deployments.value?.total ?? 0
     return html`
-      <svc-project-deploy .project="${project}" .client="${this.context.client}"
-        @deploystarted="${() => this.#reload()}"
-        @deployed="${() => this.#reload()}"></svc-project-deploy>
+      ${loaded(this.#overview, 'the history', overview => this.#state(project, overview))}
+      ${this.#overview.value === undefined
+        ? null
+        : html`
+          <details class="deploy card" open="${this.#isOpen}" @toggle="${(event: Event) => this.#toggled(event)}">
+            <summary>${icon('next')}<h2>${t('Deploy to this project')}</h2></summary>
+            <svc-project-deploy .project="${project}" .client="${this.context.client}" .by="${signedIn}"
+              @deploystarted="${() => this.#started()}"
+              @deployed="${() => this.#reload()}"></svc-project-deploy>
+          </details>`}`
+  }
+
+  #toggled(event: Event): void {
+    const { open } = event.currentTarget as HTMLDetailsElement
+    if (open === this.#isOpen) return
+    this.#isDeployOpen = open
+    this.update()
+  }
+
+  /** The output stays in view when the first deployment is there. */
+  #started(): void {
+    this.#isDeployOpen = true
+    this.#reload()
+  }
+
+  /** What is live, what goes on, what is broken, and what was. */
+  #state(project: Project, overview: ProjectOverview): Template {
+    const { broken, deployments, deploymentCount } = overview
+    const going = deployments.filter(({ status }) => status === 'queued' || status === 'running')
+    return html`
       <section class="section">
-        <div class="section-head">
-          <h2>${t('History')}</h2>
-          ${total > shownDeployments
-            ? html`
-              <a href="deployments?project=${project.id}">${t('All {count} deployments', { count: numberWords(total) })}</a>`
-            : null}
-        </div>
-        <div class="card">
-          ${loaded(this.#deployments, 'the history', ({ items }) => items.length === 0
-            ? html`<div class="state"><p class="muted">${t('Nothing has been deployed here yet.')}</p></div>`
-            : html`<svc-deployments single="" .items="${items}"></svc-deployments>`)}
-        </div>
-      </section>`
+        <h2>${t('Live')}</h2>
+        <svc-live class="card" .overview="${overview}"></svc-live>
+      </section>
+      ${going.length === 0
+        ? null
+        : html`
+          <section class="section">
+            <h2>${t('Going on')}</h2>
+            <div class="card"><svc-deployments single="" .items="${going}"></svc-deployments></div>
+          </section>`}
+      ${broken === null
+        ? null
+        : html`
+          <section class="section">
+            <h2>${this.#isLost ? t('Broken at the last answer') : t('Broken now')}</h2>
+            <svc-broken single="" .items="${[broken]}"></svc-broken>
+          </section>`}
+      ${deploymentCount === 0
+        ? null
+        : html`
+          <section class="section">
+            <div class="section-head">
+              <h2>${t('History')}</h2>
+              ${deploymentCount > deployments.length
+                ? html`<a href="deployments?project=${project.id}">${t('All {count} deployments', { count: numberWords(deploymentCount) })}</a>`
+                : null}
+            </div>
+            <div class="card"><svc-deployments single="" .items="${deployments}"></svc-deployments></div>
+          </section>`}`
   }
 
   #files(project: Project): Template {
@@ -184,6 +274,8 @@ const none: Labels = { categories: [], tags: [] }
 
 export const elements = {
   'svc-page-project': ProjectPage,
+  'svc-broken': SvcBroken,
+  'svc-live': SvcLive,
   'svc-project-deploy': SvcProjectDeploy,
   'svc-copy': SvcCopy,
   'svc-deployments': SvcDeployments,

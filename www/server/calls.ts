@@ -2,7 +2,7 @@ import type { Deployment, ListedDeployment, DeploymentStatus, FinalStatus, Outpu
 import type { HealthReport } from '../../lib/model/health.js'
 import type { MachineHistory, ResourceSnapshot } from '../../lib/model/machine.js'
 import type { Changes } from '../../lib/model/manifest.js'
-import type { Overview } from '../../lib/model/overview.js'
+import type { Overview, ProjectOverview } from '../../lib/model/overview.js'
 import type { Project } from '../../lib/model/project.js'
 import type { Client } from './client.js'
 
@@ -66,6 +66,7 @@ export interface Calls {
   search(text: string, signal?: AbortSignal): Promise<readonly FoundGroup[]>
   projects(signal?: AbortSignal): Promise<Project[]>
   project(id: string, signal?: AbortSignal): Promise<Project>
+  projectOverview(id: string, signal?: AbortSignal): Promise<ProjectOverview>
   createProject(project: NewProject): Promise<Project>
   updateProject(id: string, patch: ProjectPatch): Promise<Project>
   deleteProject(id: string): Promise<void>
@@ -115,6 +116,7 @@ export function createCalls(client: Client): Calls {
     },
     projects: signal => ask('GET', 'api/projects', { signal }),
     project: (id, signal) => ask('GET', `api/projects/${segment(id)}`, { signal }),
+    projectOverview: (id, signal) => ask('GET', `api/projects/${segment(id)}/overview`, { signal }),
     async createProject(body) {
       return (await ask<{ project: Project }>('POST', 'api/projects', { body })).project
     },

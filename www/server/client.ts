@@ -73,7 +73,7 @@ export function createClient(needs: { base: string; session: Session; connection
       connection.set('lost')
       throw new Unreachable(error)
     }
-    connection.set('open')
+    connection.set(isFromGateway(response) ? 'lost' : 'open')
     if (response.status === 304 && known !== undefined) return known.answer.clone()
     if (method === 'GET' && response.ok) {
       try {
@@ -136,6 +136,12 @@ function createAnswers() {
   }
 }
 
+/** Whether a proxy answered in place of the server, which it did not reach: the server's own answers are JSON. */
+function isFromGateway({ status, headers }: Response): boolean {
+  const isJson = headers.get('content-type')?.startsWith('application/json') ?? false
+  return (status === 502 || status === 503 || status === 504) && !isJson
+}
+
 async function refusedBy(response: Response): Promise<Refused> {
   const body: unknown = await response.json().catch(() => null)
   return new Refused(response.status, { ...(body as object | null) }, response.headers.get('retry-after'))
@@ -147,19 +153,27 @@ export type ConnectionState = 'open' | 'lost'
 /** Dispatches `change` when the state does. */
 export interface Connection extends EventTarget {
   readonly state: ConnectionState
+  /** When the server answered last, in milliseconds since the epoch; null: it has not answered yet. */
+  readonly answeredAtMs: number | null
   set(state: ConnectionState): void
 }
 
 /** The panel's one view of the connection; requests and streams report to it, the frame shows it. */
-export function createConnection(): Connection {
+export function createConnection(clock: () => number = Date.now): Connection {
   class Observed extends EventTarget implements Connection {
     #state: ConnectionState = 'open'
+    #answeredAtMs: number | null = null
+
+    get answeredAtMs(): number | null {
+      return this.#answeredAtMs
+    }
 
     get state(): ConnectionState {
       return this.#state
     }
 
     set(state: ConnectionState): void {
+      if (state === 'open') this.#answeredAtMs = clock()
       if (state === this.#state) return
       this.#state = state
       this.dispatchEvent(new Event('change'))

@@ -1,4 +1,5 @@
 import type { FinalStatus } from '../../lib/model/deployment.js'
+import type { Provenance } from '../../lib/model/provenance.js'
 import { deployIdHeader } from './calls.js'
 import { Refused, Unreachable } from './client.js'
 import { createNdjsonReader } from './ndjson.js'
@@ -15,6 +16,8 @@ export interface UploadOptions {
   projectId: string
   file: File
   message: string
+  /** Where it comes from, as the panel claims. */
+  provenance: Provenance
   onProgress: (sentBytes: number, totalBytes: number) => void
   /** The archive is there, the deployment has begun, or waits its turn. */
   onStart: (deployId: string) => void
@@ -71,10 +74,11 @@ export function upload(options: UploadOptions): Promise<Extract<UploadEvent, { e
   })
 }
 
-function formOf({ projectId, message, file }: UploadOptions): FormData {
+function formOf({ projectId, message, provenance, file }: UploadOptions): FormData {
   const form = new FormData()
   form.set('projectId', projectId)
   if (message !== '') form.set('message', message)
+  form.set('provenance', JSON.stringify(provenance))
   // The file last: the server knows where it goes before its bytes arrive.
   form.set('file', file)
   return form

@@ -1,5 +1,6 @@
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
+import { Unreachable } from '../server/client.js'
 import { errorWords } from '../elements/words.js'
 import { t } from '../words/t.js'
 
@@ -9,6 +10,8 @@ export interface Resource<T> {
   readonly error: unknown
   /** Loads, or loads again; an older request still on its way is given up. */
   load(): Promise<void>
+  /** Loads again, unless a request is on its way. One without an answer for `silenceMs` fails: the server is silent. */
+  refresh(): Promise<void>
   /** Puts in a value that is known without asking. */
   set(value: T): void
 }
@@ -17,14 +20,53 @@ export interface ResourceOptions<T> {
   load: (signal: AbortSignal) => Promise<T>
   /** Called after each change. */
   onChange: () => void
+  /** Called when a refresh had no answer in time. */
+  onSilence?: () => void
   signal: AbortSignal
 }
 
+/** A refresh that takes longer has failed: the network may have swallowed it without a word. */
+export const silenceMs = 15_000
+
 /** A value that a page shows, with its error. Only the newest request counts. */
-export function createResource<T>({ load, onChange, signal }: ResourceOptions<T>): Resource<T> {
+export function createResource<T>({ load, onChange, onSilence, signal }: ResourceOptions<T>): Resource<T> {
   let value: T | undefined
   let error: unknown
   let request: AbortController | undefined
+  let isLoading = false
+
+  async function begin(deadlineMs: number | null): Promise<void> {
+    request?.abort()
+    const mine = (request = new AbortController())
+    const stop = (): void => mine.abort()
+    signal.addEventListener('abort', stop)
+    if (signal.aborted) stop()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const silence = new Promise<never>((_, reject) => {
+      if (deadlineMs === null) return
+      timer = setTimeout(() => {
+        onSilence?.()
+        reject(new Unreachable(new Error('no answer in time')))
+      }, deadlineMs)
+    })
+    isLoading = true
+    try {
+      const next = await Promise.race([load(mine.signal), silence])
+      if (mine.signal.aborted) return
+      value = next
+      error = undefined
+    } catch (reason) {
+      if (mine.signal.aborted) return
+      error = reason
+      // One that had no answer in time is still on its way.
+      mine.abort()
+    } finally {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', stop)
+      if (request === mine) isLoading = false
+    }
+    onChange()
+  }
 
   return {
     get value() {
@@ -38,24 +80,9 @@ export function createResource<T>({ load, onChange, signal }: ResourceOptions<T>
       error = undefined
       onChange()
     },
-    async load() {
-      request?.abort()
-      const mine = (request = new AbortController())
-      const stop = (): void => mine.abort()
-      signal.addEventListener('abort', stop)
-      if (signal.aborted) stop()
-      try {
-        const next = await load(mine.signal)
-        if (mine.signal.aborted) return
-        value = next
-        error = undefined
-      } catch (reason) {
-        if (mine.signal.aborted) return
-        error = reason
-      } finally {
-        signal.removeEventListener('abort', stop)
-      }
-      onChange()
+    load: () => begin(null),
+    async refresh() {
+      if (!isLoading) await begin(silenceMs)
     }
   }
 }

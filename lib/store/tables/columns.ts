@@ -8,7 +8,7 @@ export interface Columns<T> {
   insert(tx: Transaction, record: T): void
   /** Writes the fields that are present; gives the number of rows changed, 0 where there is no such id. */
   update(tx: Transaction, id: string, patch: Partial<T>): number
-  /** A row as the model has it; columns that are not the table's own stay as they are. */
+  /** A row as the model has it, without what only queries need; other columns that are not the table's own stay as they are. */
   decode<R extends T>(row: object): R
 }
 
@@ -30,7 +30,7 @@ export function columnsOf<T extends { id: string }>(table: string, kinds: { [Fie
     },
     decode<R extends T>(row: object) {
       // Not by `delete`, which makes an object slow for everybody who reads it.
-      const { position, ...record } = row as Record<string, unknown>
+      const { position, outcome, ...record } = row as Record<string, unknown>
       for (const field of encoded) record[field] = decode(kinds[field], record[field])
       return record as unknown as R
     }

@@ -47,7 +47,7 @@ export function updateDeployment(tx: Transaction, id: string, patch: Partial<Dep
 
 /** One record by its id. */
 export function findDeployment(db: Reader, id: string): DeploymentRow | undefined {
-  return one(db.get('SELECT * FROM deployments WHERE id = ?', id))
+  return deploymentOf(db.get('SELECT * FROM deployments WHERE id = ?', id))
 }
 
 /** A page of records, newest first: at most `limit`, those older than `before` (an id; unknown: a refusal). */
@@ -150,13 +150,20 @@ export function newestStartMs(db: Reader): number | null {
   return newest === null ? null : Date.parse(newest)
 }
 
+/** The id of a project's deployment that is running, else of the one that has been queued for the longest. */
+export function goingDeploymentId(db: Reader, projectId: string): string | undefined {
+  const sql = 'SELECT id FROM deployments WHERE projectId = ? AND status = ? ORDER BY startTime, position LIMIT 1'
+  const find = (status: DeploymentStatus): string | undefined => db.get<{ id: string }>(sql, projectId, status)?.id
+  return find('running') ?? find('queued')
+}
+
 /**
  * The deployment whose files are in a project's target: the newest whose extraction completed, whatever its status and
  * whatever the clock said then. Undefined if none is known.
  */
 export function liveDeployment(db: Reader, projectId: string): DeploymentRow | undefined {
   const sql = 'SELECT * FROM deployments WHERE projectId = ? AND placed IS NOT NULL ORDER BY placed DESC LIMIT 1'
-  return one(db.get(sql, projectId))
+  return deploymentOf(db.get(sql, projectId))
 }
 
 /**
@@ -171,7 +178,7 @@ export function placeDeployment(tx: Transaction, id: string, { again = false } =
 
 /** A project's newest success whose archive is still kept. */
 export function latestSuccessWithArchive(db: Reader, projectId: string): DeploymentRow | undefined {
-  return one(
+  return deploymentOf(
     db.get(
       `SELECT * FROM deployments WHERE projectId = ? AND status = 'success' AND hasArtifact = 1 ${newestFirst} LIMIT 1`,
       projectId
@@ -193,7 +200,8 @@ function all(conditions: string[]): string {
   return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
 }
 
-function one(row: object | undefined): DeploymentRow | undefined {
+/** A row of the table as the model has it. */
+export function deploymentOf(row: object | undefined): DeploymentRow | undefined {
   return row === undefined ? undefined : columns.decode(row)
 }
 

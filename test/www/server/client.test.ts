@@ -48,3 +48,30 @@ t.test('what was asked for before is asked for with its tag, and known from memo
     [undefined, 200], ['W/"1"', 304], ['W/"1"', 304], ['W/"1"', 200], [undefined, 200], [undefined, 200]
   ], 'the oldest is forgotten')
 })
+
+t.test('an answer of a gateway without the server is none; one of the server is, whatever its status', async t => {
+  let answer = { status: 200, type: 'application/json', body: '{}' }
+  const server = createServer((_, response) => {
+    response.writeHead(answer.status, { 'content-type': answer.type })
+    response.end(answer.body)
+  }).listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await new Promise(resolve => server.once('listening', resolve))
+  let nowMs = 1000
+  const connection = createConnection(() => nowMs)
+  t.equal(connection.answeredAtMs, null)
+  const session = { token: 'a', end() {} } as unknown as Session
+  const client = createClient({ base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, session, connection })
+  const cases: Array<[status: number, type: string, state: 'open' | 'lost']> = [
+    [200, 'application/json', 'open'], [502, 'text/html', 'lost'], [503, 'application/json', 'open'], [503, 'text/html', 'lost'],
+    [504, 'text/plain', 'lost'], [500, 'text/html', 'open'], [404, 'text/html', 'open']
+  ]
+  for (const [status, type, state] of cases) {
+    answer = { status, type, body: '{}' }
+    nowMs++
+    const beforeMs = connection.answeredAtMs
+    await client.send('GET', 'api/x').catch(() => {})
+    t.equal(connection.state, state, `${status} ${type}`)
+    t.equal(connection.answeredAtMs, state === 'open' ? nowMs : beforeMs, 'the time of the last answer')
+  }
+})

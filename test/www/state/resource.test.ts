@@ -1,5 +1,6 @@
+import { mock } from 'node:test'
 import t from 'tap'
-import { createResource } from '../../../www/state/resource.js'
+import { createResource, silenceMs } from '../../../www/state/resource.js'
 
 t.test('a value survives a failed reload, the error goes with the next success', async t => {
   const answers: Array<() => string> = [() => 'first', () => { throw new Error('away') }, () => 'second']
@@ -35,4 +36,48 @@ t.test('only the newest request counts, the older one is given up', async t => {
   await Promise.all([first, second])
   t.equal(resource.value, 'new')
   t.same(signals.map(signal => signal.aborted), [true, false])
+})
+
+t.test('a refresh waits for the request that is on its way', async t => {
+  const waiting: Array<(value: string) => void> = []
+  const resource = createResource<string>({
+    load: () => new Promise(resolve => waiting.push(resolve)),
+    onChange: () => {},
+    signal: new AbortController().signal
+  })
+  const first = resource.load()
+  await resource.refresh()
+  t.equal(waiting.length, 1, 'nothing more was asked')
+  waiting[0]?.('first')
+  await first
+  const second = resource.refresh()
+  waiting[1]?.('second')
+  await second
+  t.equal(resource.value, 'second')
+})
+
+t.test('a refresh without an answer fails, is given up, and the next one asks again', async t => {
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.teardown(() => mock.timers.reset())
+  const signals: AbortSignal[] = []
+  let silences = 0
+  let isSilent = true
+  const resource = createResource<string>({
+    load: async signal => {
+      signals.push(signal)
+      return isSilent ? new Promise<string>(() => {}) : 'there'
+    },
+    onChange: () => {},
+    onSilence: () => silences++,
+    signal: new AbortController().signal
+  })
+  const silent = resource.refresh()
+  mock.timers.tick(silenceMs)
+  await silent
+  t.match(resource.error, { name: 'Unreachable' })
+  t.equal(silences, 1)
+  t.ok(signals[0]?.aborted)
+  isSilent = false
+  await resource.refresh()
+  t.same([resource.value, resource.error, silences], ['there', undefined, 1])
 })

@@ -51,7 +51,6 @@ export const words: Words = {
   'Roll back to this…': '回滚到此部署…',
   'Roll back to the last good one…': '回滚到上次成功的部署…',
   'Deploy this archive again?': '重新部署此压缩包？',
-  'Roll {project} back?': '回滚 {project}？',
   'Cancel this deployment?': '取消此部署？',
   'Mark this deployment as success?': '将此部署标记为成功？',
   'Mark this deployment as failed?': '将此部署标记为失败？',

@@ -2,8 +2,6 @@ import type { Words } from '../t.js'
 
 /** `pages/overview.ts` */
 export const words: Words = {
-  'See why': '查看原因',
-  'Watch it': '查看进度',
   'the overview': '概览',
   'The server is not well': '服务器状态异常',
   'Its database cannot be written.': '其数据库无法写入。',
@@ -17,6 +15,13 @@ export const words: Words = {
   '{count} running': '{count} 个进行中',
   '{count} queued': '{count} 个排队中',
   '{name} failed to deploy': '{name} 部署失败',
+  'The server does not answer': '服务器没有应答',
+  'It may be stopped, or the network in between. This page goes on asking.': '可能是服务器已停止，也可能是中间的网络。此页会继续尝试。',
+  'and {count} more': '以及另外 {count} 个',
+  'No project is broken.': '没有出故障的项目。',
+  '{count} projects are broken': '{count} 个项目出现故障',
+  'Their last deployments failed. What has been broken for the longest comes first.': '它们最近的部署失败了，故障时间最长的排在最前。',
+  'The script of {name} failed in the background': '{name} 的脚本在后台失败',
   '{name} is deployed': '{name} 已部署',
   'Health': '健康',
   'Healthy': '正常',

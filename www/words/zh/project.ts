@@ -78,6 +78,44 @@ export const words: Words = {
   'This deployment': '本次部署',
   'To this deployment': '查看此次部署',
 
+  'Deploy…': '部署…',
+  'Deploy to this project': '部署到此项目',
+  'Live': '当前版本',
+  'Going on': '正在进行',
+  'No deployment has put files into the directory yet.': '还没有部署向该目录放入过文件。',
+  'Commit': '提交',
+  'By': '部署者',
+  'Rolled back to': '回滚至',
+  'a deployment that has been removed': '已被移除的部署',
+  'Archive': '压缩包',
+  'with changes that were not committed': '含未提交的更改',
+  'not known': '未知',
+  '{name}, from the panel': '{name}，来自面板',
+  'Its post-deploy script failed in the background.': '其部署后脚本在后台失败。',
+  'Its files are in place, and the deployment failed afterwards.': '文件已就位，但随后部署失败。',
+
+  'Deploy to {name}?': '部署到 {name}？',
+  'Directory': '目录',
+  'Contents': '内容',
+  'Largest files': '最大的文件',
+  'Message (optional)': '说明（可选）',
+  'Shown in the history. Same-named files are replaced, nothing else is deleted.':
+    '显示在历史中。同名文件会被替换，其他文件不会删除。',
+  '{facts}; {size} as a zip': '{facts}；压缩包 {size}',
+  'Its files are larger than the server unpacks: {size}, at most {limit} (setting max_extracted_size).':
+    '文件总大小超出服务器可解压的上限：{size}，最多 {limit}（设置 max_extracted_size）。',
+  'Everything in it is in one folder, “{folder}”: the files go to {path}. To put them into the directory itself, drop the folder, not the zip.':
+    '所有内容都在一个文件夹“{folder}”中：文件将放到 {path}。若要直接放入该目录，请拖放文件夹而不是 zip。',
+  'It contains what svc push leaves out: {list}': '其中包含 svc push 会排除的内容：{list}',
+  'Put in place as it is, not unpacked: {list}. Only a zip that is dropped alone is unpacked.':
+    '将原样放置，不会解压：{list}。只有单独拖放的 zip 才会解压。',
+  '“{path}” in it is encrypted. Pack it again without a password.': '其中的“{path}”已加密。请重新打包，不要设置密码。',
+  'The archive is larger than the server takes: {size}, at most {limit} (setting max_upload_size).':
+    '压缩包超出服务器上限：{size}，最多 {limit}（设置 max_upload_size）。',
+  '“{name}” is an empty file.': '“{name}”是空文件。',
+  '“{name}” is not a zip archive, or only a part of one. Pack it again as a zip.':
+    '“{name}”不是 zip 压缩包，或不完整。请重新打包为 zip。',
+
   '{count} items': '{count} 项',
   'Looking through it: {files}': '正在查看：{files}',
   'There is nothing to deploy in it.': '其中没有可部署的内容。',

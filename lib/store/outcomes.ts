@@ -1,0 +1,59 @@
+/*
+ * Which projects are broken, kept by the database itself whenever a deployment changes. Asked of 100,000 deployments of
+ * 5,000 projects each time, it would read them all (test/bench/scale).
+ */
+
+/** Whether the post-deploy script of a deployment failed in the background; says the same as model/deployment.ts. */
+const failedInBackground = (row: string) => `
+  (EXISTS (SELECT 1 FROM json_each(${row}.scripts)
+     WHERE json_extract(value, '$.step') = 'postDeploy' AND json_extract(value, '$.async'))
+   AND EXISTS (SELECT 1 FROM json_each(${row}.steps)
+     WHERE json_extract(value, '$.name') = 'postDeploy' AND json_extract(value, '$.status') = 'failed'))`
+
+const outcomeOf = (row: string) => `
+  CASE ${row}.status WHEN 'failed' THEN 0 WHEN 'success' THEN NOT ${failedInBackground(row)} END`
+
+/** A project's newest good deployment, and the failed ones after it. */
+const lastGood = (project: string) => `
+  SELECT good.startTime, good.position FROM deployments AS good WHERE good.projectId = ${project} AND good.outcome = 1
+  ORDER BY good.startTime DESC, good.position DESC LIMIT 1`
+const failures = (project: string, order: 'ASC' | 'DESC') => `
+  SELECT failed.startTime, failed.position, failed.id FROM deployments AS failed
+  WHERE failed.projectId = ${project} AND failed.outcome = 0
+    AND (failed.startTime, failed.position) > (
+      coalesce((SELECT startTime FROM (${lastGood(project)})), ''), coalesce((SELECT position FROM (${lastGood(project)})), -1))
+  ORDER BY failed.startTime ${order}, failed.position ${order} LIMIT 1`
+
+const follow = (project: string) => `
+  DELETE FROM brokenProjects WHERE projectId = ${project};
+  INSERT INTO brokenProjects (projectId, deployId, since)
+    SELECT ${project}, newest.id, (SELECT startTime FROM (${failures(project, 'ASC')}))
+    FROM (${failures(project, 'DESC')}) AS newest;`
+
+const decide = `UPDATE deployments SET outcome = ${outcomeOf('NEW')} WHERE position = NEW.position;`
+
+/**
+ * `deployments.outcome`: 1 is good, 0 is failed, also in the background; null: it has not finished. `brokenProjects`: the
+ * projects whose newest finished deployment failed, with that deployment and the start of the first failure in a row.
+ */
+export const outcomes = `
+  ALTER TABLE deployments ADD COLUMN outcome INTEGER;
+  UPDATE deployments SET outcome = ${outcomeOf('deployments')};
+  CREATE INDEX deploymentsByOutcome ON deployments (projectId, outcome, startTime) WHERE outcome IS NOT NULL;
+  CREATE TABLE brokenProjects (
+    projectId TEXT PRIMARY KEY NOT NULL,
+    deployId TEXT NOT NULL,
+    since TEXT NOT NULL
+  ) WITHOUT ROWID;
+  CREATE INDEX brokenBySince ON brokenProjects (since, projectId);
+  INSERT INTO brokenProjects (projectId, deployId, since)
+    SELECT id, (SELECT id FROM (${failures('projects.id', 'DESC')})), (SELECT startTime FROM (${failures('projects.id', 'ASC')}))
+    FROM projects WHERE (SELECT id FROM (${failures('projects.id', 'DESC')})) IS NOT NULL;
+  CREATE TRIGGER outcomeAfterInsert AFTER INSERT ON deployments WHEN NEW.status IN ('success', 'failed')
+    BEGIN ${decide} ${follow('NEW.projectId')} END;
+  CREATE TRIGGER outcomeAfterUpdate AFTER UPDATE OF status, startTime, steps, scripts ON deployments
+    WHEN NEW.status IN ('success', 'failed') OR OLD.outcome IS NOT NULL
+    BEGIN ${decide} ${follow('NEW.projectId')} END;
+  CREATE TRIGGER outcomeAfterDelete AFTER DELETE ON deployments WHEN OLD.outcome IS NOT NULL AND EXISTS (SELECT 1 FROM projects WHERE id = OLD.projectId)
+    BEGIN ${follow('OLD.projectId')} END;
+  CREATE TRIGGER outcomeAfterProject AFTER DELETE ON projects BEGIN DELETE FROM brokenProjects WHERE projectId = OLD.id; END;`

@@ -1,0 +1,118 @@
+/*
+ * What a zip contains, read from its central directory alone (PKWARE APPNOTE 4.3.12 to 4.3.16), so that it can be shown and
+ * refused before it is uploaded. Only what the server refuses in any case is refused here.
+ */
+import { t } from '../words/t.js'
+
+export interface ZipEntry {
+  path: string
+  isDirectory: boolean
+  /** Uncompressed. */
+  bytes: number
+  isEncrypted: boolean
+}
+
+/** A file that is no zip, or one that the server would refuse; its message is for the reader. */
+export class CannotRead extends Error {
+  override readonly name = 'CannotRead'
+}
+
+const signatures = { central: 0x02014b50, end: 0x06054b50, end64: 0x06064b50, locator64: 0x07064b50 }
+const endBytes = 22
+const end64Bytes = 56
+const locatorBytes = 20
+const centralBytes = 46
+const maxCommentBytes = 0xffff
+const max16 = 0xffff
+const max32 = 0xffffffff
+const encrypted = 0x0001
+const zip64Extra = 0x0001
+
+/** The entries of a zip, in the order of its directory. Rejects: CannotRead, what reading the file rejects with. */
+export async function readZip(file: Blob & { readonly name: string }): Promise<ZipEntry[]> {
+  const { name } = file
+  if (file.size === 0) throw new CannotRead(t('“{name}” is an empty file.', { name }))
+  const directory = await findDirectory(file)
+  if (directory === null) throw notZip(name)
+  const view = await viewOf(file, directory.offset, directory.offset + directory.bytes)
+  const entries: ZipEntry[] = []
+  for (let at = 0; entries.length < directory.entries; ) {
+    if (at + centralBytes > view.byteLength || view.getUint32(at, true) !== signatures.central) throw notZip(name)
+    const next = at + centralBytes + view.getUint16(at + 28, true) + view.getUint16(at + 30, true) + view.getUint16(at + 32, true)
+    if (next > view.byteLength) throw notZip(name)
+    entries.push(entryAt(view, at))
+    at = next
+  }
+  return entries
+}
+
+const notZip = (name: string): CannotRead =>
+  new CannotRead(t('“{name}” is not a zip archive, or only a part of one. Pack it again as a zip.', { name }))
+
+interface Directory {
+  offset: number
+  bytes: number
+  entries: number
+}
+
+async function viewOf(file: Blob, from: number, to: number): Promise<DataView> {
+  return new DataView(await file.slice(Math.max(0, from), to).arrayBuffer())
+}
+
+/** From the record at the end; null: there is none, or it names a place outside the file. */
+async function findDirectory(file: Blob): Promise<Directory | null> {
+  const start = Math.max(0, file.size - endBytes - maxCommentBytes)
+  const tail = await viewOf(file, start, file.size)
+  for (let at = tail.byteLength - endBytes; at >= 0; at--) {
+    if (tail.getUint32(at, true) !== signatures.end || at + endBytes + tail.getUint16(at + 20, true) > tail.byteLength) continue
+    const found: Directory = {
+      entries: tail.getUint16(at + 10, true), bytes: tail.getUint32(at + 12, true), offset: tail.getUint32(at + 16, true)
+    }
+    const is64 = found.entries === max16 || found.bytes === max32 || found.offset === max32
+    const directory = is64 ? ((await findDirectory64(file, start + at)) ?? found) : found
+    return directory.offset + directory.bytes <= start + at ? directory : null
+  }
+  return null
+}
+
+async function findDirectory64(file: Blob, endAt: number): Promise<Directory | null> {
+  if (endAt < locatorBytes) return null
+  const locator = await viewOf(file, endAt - locatorBytes, endAt)
+  if (locator.getUint32(0, true) !== signatures.locator64) return null
+  const at = Number(locator.getBigUint64(8, true))
+  if (at + end64Bytes > endAt) return null
+  const end = await viewOf(file, at, at + end64Bytes)
+  if (end.getUint32(0, true) !== signatures.end64) return null
+  const number = (place: number): number => Number(end.getBigUint64(place, true))
+  return { entries: number(32), bytes: number(40), offset: number(48) }
+}
+
+function entryAt(view: DataView, at: number): ZipEntry {
+  const nameAt = at + centralBytes
+  const nameBytes = view.getUint16(at + 28, true)
+  const path = nameOf(new Uint8Array(view.buffer, view.byteOffset + nameAt, nameBytes))
+  const told = view.getUint32(at + 24, true)
+  return {
+    path,
+    isDirectory: path.endsWith('/'),
+    bytes: told === max32 ? bytes64(view, nameAt + nameBytes, view.getUint16(at + 30, true)) : told,
+    isEncrypted: (view.getUint16(at + 8, true) & encrypted) !== 0
+  }
+}
+
+/** The size in the zip64 field (4.5.3), where it comes first. */
+function bytes64(view: DataView, extraAt: number, extraBytes: number): number {
+  for (let at = extraAt; at + 12 <= extraAt + extraBytes; at += 4 + view.getUint16(at + 2, true)) {
+    if (view.getUint16(at, true) === zip64Extra) return Number(view.getBigUint64(at + 4, true))
+  }
+  return max32
+}
+
+/** Names that are not UTF-8 are shown as Latin letters: nearly all that occur are ASCII. */
+function nameOf(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return new TextDecoder('latin1').decode(bytes)
+  }
+}
