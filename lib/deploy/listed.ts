@@ -46,6 +46,12 @@ export function createListed(db: Reader, ends: Pick<Ends, 'current' | 'kept'>): 
   }
 }
 
-function isMatch(row: DeploymentRow, { projectId, status }: DeploymentFilter): boolean {
-  return (projectId === undefined || row.projectId === projectId) && (status === undefined || row.status === status)
+function isMatch(row: DeploymentRow, { projectId, status, branch, commit }: DeploymentFilter): boolean {
+  const { provenance } = row
+  return (
+    (projectId === undefined || row.projectId === projectId) &&
+    (status === undefined || row.status === status) &&
+    (branch === undefined || provenance?.branch === branch) &&
+    (commit === undefined || provenance?.commit?.startsWith(commit) === true)
+  )
 }

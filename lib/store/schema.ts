@@ -283,6 +283,8 @@ const migrations: Migration[] = [
     what: 'provenance; variables and script settings of a project; sessions; notification targets; history of the machine',
     sql: `
       ALTER TABLE deployments ADD COLUMN provenance TEXT NOT NULL DEFAULT 'null';
+      CREATE INDEX deploymentsByBranch ON deployments (json_extract(provenance, '$.branch'), startTime) WHERE provenance <> 'null';
+      CREATE INDEX deploymentsByCommit ON deployments (json_extract(provenance, '$.commit'), startTime) WHERE provenance <> 'null';
       ${variables}
       ${sessions}
       ${notificationTargets}

@@ -7,6 +7,8 @@ import { labelColors } from '../model/label.js'
 import type { Label } from '../model/label.js'
 import { defaultEnv, maxDiskMbLimit } from '../model/project.js'
 import type { Project } from '../model/project.js'
+import { readProvenance } from '../model/provenance.js'
+import type { Provenance } from '../model/provenance.js'
 import { tokenFault } from '../model/token.js'
 import { idPattern, idWanted, readerOf } from './fields.js'
 import type { FieldReader } from './fields.js'
@@ -181,11 +183,18 @@ function readDeployment(record: FieldReader): GivenDeployment {
     claimedIp: record.nullableText('claimedIp', label),
     // What was in a target of another machine says nothing about the one here.
     placed: null,
-    provenance: null,
+    provenance: readClaim(record),
     steps: record.list('steps', readStep),
     scripts: record.list('scripts', readScript)
   }
   return { row, output: record.text('output', { fallback: '' }) }
+}
+
+function readClaim(record: FieldReader): Provenance | null {
+  return readProvenance(record.value('provenance'), {
+    unprintable: 'escape',
+    wrong: (field, reason) => record.refusal(field === '' ? 'provenance' : `provenance.${field}`, `it ${reason}`)
+  })
 }
 
 function readStep(record: FieldReader): DeploymentStep {
