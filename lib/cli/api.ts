@@ -40,12 +40,21 @@ export interface FollowOptions {
   signal?: AbortSignal
 }
 
+export interface DeploymentQuery {
+  projectId?: string
+  status?: string
+  branch?: string | undefined
+  /** The first digits of a commit. */
+  commit?: string | undefined
+  limit?: number
+}
+
 export interface Api {
   readonly address: string
   projects(): Promise<Project[]>
   project(id: string): Promise<Project>
   /** Newest first. */
-  deployments(query: { projectId?: string; status?: string; limit?: number }): Promise<Deployment[]>
+  deployments(query: DeploymentQuery): Promise<Deployment[]>
   /** With its whole output, up to 1 MiB, or with the end of it. */
   deployment(id: string, options?: { output?: 'whole' | 'end' }): Promise<Deployment>
   /** The whole text, as bytes. */
@@ -66,8 +75,8 @@ export function createApi(client: Client): Api {
     address: client.address,
     projects: () => client.json({ path: '/api/projects' }),
     project: id => client.json({ path: `/api/projects/${encodeURIComponent(id)}` }),
-    deployments: ({ projectId, status, limit }) =>
-      client.json({ path: '/api/logs', query: { projectId, status, limit: limit?.toString() } }),
+    deployments: ({ limit, ...query }) =>
+      client.json({ path: '/api/logs', query: { ...query, limit: limit?.toString() } }),
     deployment: (id, { output = 'whole' } = {}) => client.json({ path: logPath(id), query: { output } }),
     output: (id, { timestamps }) =>
       client.open({

@@ -18,7 +18,7 @@ export interface Notification {
   event: EventKey | 'webhook_test'
   timestamp: string
   project: Pick<Project, 'id' | 'name' | 'deployPath'>
-  deployment: Pick<DeploymentRow, 'id' | 'status' | 'duration' | 'startTime' | 'endTime' | 'rollbackOf' | 'message'>
+  deployment: Pick<DeploymentRow, 'id' | 'status' | 'duration' | 'startTime' | 'endTime' | 'rollbackOf' | 'message' | 'provenance'>
   errorMessage: string | null
   /** Its page; null where the server does not know how people reach it. */
   url: string | null
@@ -46,7 +46,8 @@ export function testNotification(nowMs: number, publicUrl: string | null): Notif
       startTime: timestamp,
       endTime: timestamp,
       rollbackOf: null,
-      message: 'A test message: nothing was deployed'
+      message: 'A test message: nothing was deployed',
+      provenance: null
     },
     errorMessage: null,
     // There is no such deployment: the panel itself.

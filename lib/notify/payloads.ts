@@ -1,3 +1,4 @@
+import { shortCommit, type Provenance } from '../model/provenance.js'
 import { headlineOf, type Notification } from './events.js'
 
 /** The three shapes a receiver may want (§6.5). */
@@ -35,13 +36,13 @@ export function payloadOf(notification: Notification, form: PayloadForm): unknow
 
 function genericPayload({ event, trigger, timestamp, project, deployment, errorMessage, url }: Notification): unknown {
   const { id, name, deployPath } = project
-  const { status, duration, startTime, endTime, rollbackOf, message } = deployment
+  const { status, duration, startTime, endTime, rollbackOf, message, provenance } = deployment
   return {
     event,
     trigger,
     timestamp,
     project: { id, name, deployPath },
-    deployment: { id: deployment.id, status, duration, startTime, endTime, rollbackOf },
+    deployment: { id: deployment.id, status, duration, startTime, endTime, rollbackOf, provenance },
     errorMessage,
     message,
     url
@@ -91,12 +92,30 @@ function chatLines({ project, deployment, errorMessage, timestamp }: Notificatio
     ['Target', project.deployPath],
     ['Deployment', deployment.id],
     ['Rollback to', deployment.rollbackOf],
-    ['Message', deployment.message],
+    ['Message', deployment.message || (deployment.provenance?.subject ?? null)],
+    ['Commit', commitLine(deployment.provenance)],
+    ['CI run', runLine(deployment.provenance)],
     ['Duration', deployment.duration],
     ['Error', errorMessage],
     ['Time', timestamp]
   ]
   return lines.flatMap(([name, value]) => (value === null || value === '' ? [] : [[name, oneLine(value)]]))
+}
+
+/** `1a2b3c4 on main, by Ada`, as the client claims. */
+function commitLine(provenance: Provenance | null): string | null {
+  if (provenance === null) return null
+  const { commit, branch, tag, author } = provenance
+  const name = tag ?? branch
+  const parts = [commit && shortCommit(commit), name && (commit === null ? name : `on ${name}`)].filter(Boolean).join(' ')
+  return parts === '' || author === null ? parts : `${parts}, by ${author}`
+}
+
+/** `Drone 42, https://drone.example.org/42`. */
+function runLine(provenance: Provenance | null): string | null {
+  const { system, run, url } = provenance?.ci ?? { system: null, run: null, url: null }
+  if (system === null) return null
+  return [[system, run].filter(Boolean).join(' '), url].filter(Boolean).join(', ')
 }
 
 function oneLine(text: string): string {

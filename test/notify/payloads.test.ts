@@ -1,6 +1,7 @@
 import t from 'tap'
 import { notificationOf } from '../../lib/notify/events.js'
 import { complaintIn, formOf, payloadOf } from '../../lib/notify/payloads.js'
+import type { Provenance } from '../../lib/model/provenance.js'
 import { occasion } from '../support/occasion.js'
 
 const hosts: Array<[host: string, form: string]> = [
@@ -45,7 +46,8 @@ t.test('generic: the fields of the specification, the message and the link, noth
       duration: '1.50s',
       startTime: '2030-01-01T00:00:00.000Z',
       endTime: '2030-01-01T00:00:01.500Z',
-      rollbackOf: 'dep_0'
+      rollbackOf: 'dep_0',
+      provenance: null
     },
     errorMessage: 'The script ended\nwith exit code 1',
     message: 'see [this](https://evil.test) <b>now</b>',
@@ -129,4 +131,19 @@ t.test('a chat service complains in the body of a 200', async t => {
     ['{"code":1}', 'generic', null]
   ]
   for (const [answer, form, expected] of cases) t.equal(complaintIn(answer, form), expected, `${form}: ${answer}`)
+})
+
+t.test('where it comes from, in every form', async t => {
+  const provenance: Provenance = {
+    source: 'cli', commit: '0123456789abcdef0123456789abcdef01234567', branch: 'fix_[x](https://evil.test)', tag: null, author: 'Ada', subject: 'Lower the prices',
+    dirty: null, repository: 'https://git.test/shop', by: null, ci: { system: 'Drone', run: '42', url: 'https://drone.test/42', actor: 'ada' }
+  }
+  const from = (claim: Partial<Provenance>) =>
+    notificationOf(occasion({ deployment: { message: null, provenance: { ...provenance, ...claim } } }), atMs, null)
+  t.match(payloadOf(from({}), 'generic'), { message: null, deployment: { provenance } })
+  const post = JSON.stringify(payloadOf(from({ branch: 'main' }), 'post'))
+  for (const line of ['Message: Lower the prices', 'Commit: 0123456 on main, by Ada', 'CI run: Drone 42, https://drone.test/42']) t.match(post, line)
+  t.match(JSON.stringify(payloadOf(from({ commit: null, branch: 'main', author: null, ci: null }), 'post')), '"Commit: main"')
+  t.notMatch(JSON.stringify(payloadOf(from({ commit: null, branch: null, author: 'Ada', ci: null }), 'post')), /Commit|CI run/)
+  t.notMatch(JSON.stringify(payloadOf(from({}), 'markdown')), /[^\\]\]\(https:\/\/evil/)
 })
