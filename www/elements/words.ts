@@ -139,10 +139,14 @@ export const stepWords: ReadonlyArray<{ name: StepName; words: string }> = [
   { name: 'cleanup', words: 'Clean up' }
 ]
 
-/** What a deployment is called where its project is known: its message, or what started it. */
-export function deploymentWords(deployment: Pick<DeploymentRow, 'message' | 'triggerSource'>): string {
-  if (deployment.message !== null && deployment.message !== '') return deployment.message
-  return deployment.triggerSource === 'rollback' ? t('Rollback') : t('Pushed')
+/** What a deployment is called where its project is known: its message, the subject of its commit, or what started it. */
+export function deploymentWords(
+  { message, triggerSource, provenance }: Pick<DeploymentRow, 'message' | 'triggerSource'> & Partial<Pick<DeploymentRow, 'provenance'>>
+): string {
+  if (message !== null && message !== '') return message
+  const subject = provenance?.subject ?? null
+  if (triggerSource === 'rollback') return subject === null ? t('Rollback') : t('Rollback: {subject}', { subject })
+  return subject ?? (provenance?.source === 'panel' ? t('From the panel') : t('Pushed'))
 }
 
 /** How long a deployment took, or has taken so far. */

@@ -75,6 +75,8 @@ function formOf({ projectId, message, file }: UploadOptions): FormData {
   const form = new FormData()
   form.set('projectId', projectId)
   if (message !== '') form.set('message', message)
+  // The panel has one kind of user: the administrator.
+  form.set('provenance', JSON.stringify({ source: 'panel', by: 'admin' }))
   // The file last: the server knows where it goes before its bytes arrive.
   form.set('file', file)
   return form
