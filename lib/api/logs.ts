@@ -23,6 +23,7 @@ export interface LogQuery {
   status?: DeploymentStatus | undefined
   branch?: string | undefined
   commit?: string | undefined
+  newest?: true | undefined
 }
 
 export interface LogsNeeds {
@@ -43,7 +44,8 @@ export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
         projectId: visibleProject(request),
         status: queryChoice(query, 'status', statuses),
         branch: queryText(query, 'branch'),
-        commit: queryCommit(query)
+        commit: queryCommit(query),
+        ...(switchText(query.get('newest'), 'newest') === true && { newest: true as const })
       }
       const before = queryText(query, 'before')
       if (before !== undefined) records.find(request, before)

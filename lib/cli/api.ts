@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Refusal } from '../base/refusal.js'
-import type { Deployment, DeploymentRow, FinalStatus } from '../model/deployment.js'
+import type { Deployment, DeploymentRow, FinalStatus, ListedDeployment } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
 import type { Answer, Client } from './client.js'
 import { parseObject, readEvents, readNdjson } from './streams.js'
@@ -9,6 +9,8 @@ import { formBody } from './upload.js'
 /** The server sends a comment every 15 s at the latest. */
 const eventSilenceMs = 60_000
 const maxBrokenInRow = 12
+/** The most deployments that the server lists at once. */
+const listLimit = 500
 const longestPauseMs = 5000
 const ndjson = 'application/x-ndjson'
 
@@ -55,6 +57,8 @@ export interface Api {
   project(id: string): Promise<Project>
   /** Newest first. */
   deployments(query: DeploymentQuery): Promise<Deployment[]>
+  /** The newest deployment of each project, by its id, without output. An older server knows only the last ones. */
+  newestDeployments(): Promise<Map<string, ListedDeployment>>
   /** With its whole output, up to 1 MiB, or with the end of it. */
   deployment(id: string, options?: { output?: 'whole' | 'end' }): Promise<Deployment>
   /** The whole text, as bytes. */
@@ -77,6 +81,19 @@ export function createApi(client: Client): Api {
     project: id => client.json({ path: `/api/projects/${encodeURIComponent(id)}` }),
     deployments: ({ limit, ...query }) =>
       client.json({ path: '/api/logs', query: { ...query, limit: limit?.toString() } }),
+    async newestDeployments() {
+      const found = new Map<string, ListedDeployment>()
+      for (let before: string | undefined; ;) {
+        const query = { newest: '1', output: 'none', limit: String(listLimit), before }
+        const page = await client.json<ListedDeployment[]>({ path: '/api/logs', query })
+        const added = page.filter(row => !found.has(row.projectId))
+        for (const row of added) if (!found.has(row.projectId)) found.set(row.projectId, row)
+        // An older server does not know "newest", and would list everything.
+        const isOlder = page.length !== new Set(page.map(row => row.projectId)).size || added.length < page.length
+        if (page.length < listLimit || isOlder) return found
+        before = page.at(-1)?.id
+      }
+    },
     deployment: (id, { output = 'whole' } = {}) => client.json({ path: logPath(id), query: { output } }),
     output: (id, { timestamps }) =>
       client.open({

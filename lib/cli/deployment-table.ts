@@ -22,12 +22,17 @@ export function statusWords(row: ListedDeployment): string {
   return row.backgroundFailed ? `${row.status}, failed in the background` : row.status
 }
 
+/** What a deployment is about, as long as a table shows it. */
+export function shownMessage(row: ListedDeployment): string {
+  return cutToWidth(plainText(messageWords(row)), messageWidth)
+}
+
 /** How deployments are listed. */
 export function deploymentColumns(paint: Paint, nowMs: number): Column<ListedDeployment>[] {
   return [
     { header: 'DEPLOYMENT', cell: row => row.id },
     { header: 'STATUS', cell: statusWords, paint: (text, row) => paintStatus(paint, row.backgroundFailed ? 'failed' : row.status, text) },
-    { header: 'MESSAGE', cell: row => cutToWidth(plainText(messageWords(row)), messageWidth), shrinkTo: 8 },
+    { header: 'MESSAGE', cell: shownMessage, shrinkTo: 8 },
     { header: 'COMMIT', cell: row => originWords(row.provenance), shrinkTo: 8 },
     { header: 'STARTED', cell: row => relativeTime(row.startTime, nowMs) },
     { header: 'TOOK', cell: row => row.duration ?? '', align: 'right' },

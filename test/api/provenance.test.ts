@@ -50,7 +50,10 @@ t.test('where a deployment comes from is claimed, kept, filtered and linked', as
       [`commit=ffff&projectId=${shop.id}`, []],
       ['branch=main&commit=ffff&status=success', [main]],
       ['branch=main&commit=0123', []],
-      ['branch=', [main, blank, plain, first]]
+      ['branch=', [main, blank, plain, first]],
+      ['newest=1', [main, blank]],
+      [`newest=1&projectId=${shop.id}`, [blank]],
+      ['newest=0&branch=main', [main]]
     ]
     for (const [query, ids] of cases) {
       const { body, headers } = await client.get(`/api/logs?output=none&${query}`)

@@ -37,6 +37,8 @@ export interface DeploymentFilter {
   branch?: string
   /** The first digits of the claimed commit, in lower case. */
   commit?: string
+  /** Only the newest deployment of each project. */
+  newest?: true
 }
 
 /** Adds a record. */
@@ -191,8 +193,11 @@ export function archivedDeployments(db: Reader, projectId: string): DeploymentRo
 /** As the indexes have them (schema.ts). */
 const branchOf = `json_extract(provenance, '$.branch')`
 const commitOf = `json_extract(provenance, '$.commit')`
+const newestOfEach = `position IN (SELECT (
+  SELECT newer.position FROM deployments AS newer WHERE newer.projectId = projects.id ORDER BY startTime DESC, position DESC LIMIT 1
+) FROM projects)`
 
-function where({ projectId, status, branch, commit }: DeploymentFilter): { conditions: string[]; values: Value[] } {
+function where({ projectId, status, branch, commit, newest }: DeploymentFilter): { conditions: string[]; values: Value[] } {
   const given = Object.entries({ projectId, status, [branchOf]: branch }).filter(([, value]) => value !== undefined)
   const conditions = given.map(([field]) => `${field} = ?`)
   const values: Value[] = given.map(([, value]) => value as string)
@@ -202,6 +207,7 @@ function where({ projectId, status, branch, commit }: DeploymentFilter): { condi
     // "g" comes after every hexadecimal digit.
     values.push(commit, `${commit}g`)
   }
+  if (newest) conditions.push(newestOfEach)
   return { conditions, values }
 }
 
