@@ -2,9 +2,13 @@ import { oneLine } from '../base/one-line.js'
 import type { ListedDeployment } from '../model/deployment.js'
 import { shortCommit, type Provenance } from '../model/provenance.js'
 
+/*
+ * Words of where a deployment comes from. A server that is older than this client sends no provenance at all.
+ */
+
 /** Commit and branch in short: `1a2b3c4* main`; the star says that tracked files differed. Empty: neither is known. */
-export function originWords(provenance: Provenance | null): string {
-  if (provenance === null) return ''
+export function originWords(provenance: Provenance | null | undefined): string {
+  if (provenance === null || provenance === undefined) return ''
   const { commit, branch, tag, dirty } = provenance
   const digits = commit === null ? null : `${shortCommit(commit)}${dirty === true ? '*' : ''}`
   return [digits, tag ?? branch].filter(word => word !== null).join(' ')
@@ -13,7 +17,8 @@ export function originWords(provenance: Provenance | null): string {
 /** What started a deployment, and who, as far as its client says. */
 export function starterWords({ rollbackOf, triggerSource, provenance }: ListedDeployment): string {
   if (rollbackOf !== null) return `rollback of ${rollbackOf}`
-  if (provenance === null) return triggerSource
+  // Not null alone: an older server leaves it out.
+  if (!provenance) return triggerSource
   const { source, ci, by, author } = provenance
   if (source === 'panel') return by === null ? 'panel' : `panel (${by})`
   if (ci === null) return author === null ? triggerSource : `${triggerSource} (${author})`

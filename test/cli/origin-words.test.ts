@@ -12,6 +12,9 @@ const ci = { system: 'Drone', run: '42', url: null, actor: 'ada' }
 
 t.test('words of where a deployment comes from', async t => {
   t.equal(originWords(null), '')
+  const { provenance: _, ...older } = row
+  t.equal(originWords((older as ListedDeployment).provenance), '', 'an older server leaves it out')
+  t.equal(headline(older as ListedDeployment), 'shop (production): cli')
   t.equal(originWords(claim), '0123456 main')
   t.equal(originWords({ ...claim, dirty: true, tag: 'v1' }), '0123456* v1')
   t.equal(originWords({ ...claim, commit: null }), 'main')

@@ -48,7 +48,7 @@ export const command = defineCommand({
       { header: 'ENV', cell: project => project.env, shrinkTo: 6 },
       { header: 'LAST DEPLOYED', cell: project => relativeTime(project.lastDeployAt, nowMs) },
       { header: 'LAST MESSAGE', cell: ({ id }) => lastMessage(newest.get(id)), shrinkTo: 8 },
-      { header: 'COMMIT', cell: ({ id }) => originWords(newest.get(id)?.provenance ?? null), shrinkTo: 8 },
+      { header: 'COMMIT', cell: ({ id }) => originWords(newest.get(id)?.provenance), shrinkTo: 8 },
       { header: 'TARGET', cell: project => project.deployPath, shrinkTo: 10 }
     ])
     return exitCodes.success

@@ -58,10 +58,10 @@ async function print(
   return exitCodes.success
 }
 
-/** Says what the output is of, beside it. */
+/** Says what the output is of, beside it. If that is not known, the output itself says why. */
 async function noteHead(api: Api, deployId: string, output: Context['output']): Promise<void> {
-  const row = await api.deployment(deployId, { output: 'end' })
-  output.note(`${row.id}: ${headline(row)}`)
+  const row = await api.deployment(deployId, { output: 'end' }).catch(() => null)
+  if (row !== null) output.note(`${row.id}: ${headline(row)}`)
 }
 
 /** The output says it in its last lines, and the status never. */

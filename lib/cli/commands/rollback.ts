@@ -119,6 +119,6 @@ async function rollBack(
     })
   })
   const { projectId, provenance } = source
-  const known = { ...nothingKnown(), projectId, provenance, message: message ?? null }
+  const known = { ...nothingKnown(), projectId, provenance: provenance ?? null, message: message ?? null }
   return await reportRun(watched, context, { api, what: `rolled back to ${source.id}`, json, known })
 }
