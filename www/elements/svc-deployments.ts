@@ -2,7 +2,7 @@ import type { ListedDeployment } from '../../lib/model/deployment.js'
 import { css, SvcElement } from '../dom/element.js'
 import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { originOf } from './origin.js'
+import { originOf } from './facts.js'
 import { deploymentWords } from './words.js'
 
 /**
