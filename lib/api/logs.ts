@@ -1,11 +1,12 @@
 import { perObject } from '../base/per-object.js'
+import { invalid } from '../base/refusal.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { linesOf } from '../deploy/stored-output.js'
 import type { StoredBlock } from '../deploy/stored-output.js'
 import { json } from '../http/route.js'
 import type { Reply } from '../http/route.js'
 import { encodeEvents, eventStream } from '../http/sse.js'
-import { listedDeployment, type DeploymentRow, type DeploymentStatus } from '../model/deployment.js'
+import type { DeploymentRow, DeploymentStatus } from '../model/deployment.js'
 import { queryChoice, queryLimit, queryOffset, queryText, switchText } from './fields.js'
 import type { Records } from './records.js'
 import { checkOwn } from './records.js'
@@ -20,6 +21,9 @@ const statuses: readonly DeploymentStatus[] = ['queued', 'running', 'success', '
 export interface LogQuery {
   projectId?: string | undefined
   status?: DeploymentStatus | undefined
+  branch?: string | undefined
+  commit?: string | undefined
+  newest?: true | undefined
 }
 
 export interface LogsNeeds {
@@ -36,13 +40,19 @@ export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
   const handlers = {
     list: async request => {
       const { query } = request
-      const filter = { projectId: visibleProject(request), status: queryChoice(query, 'status', statuses) }
+      const filter = {
+        projectId: visibleProject(request),
+        status: queryChoice(query, 'status', statuses),
+        branch: queryText(query, 'branch'),
+        commit: queryCommit(query),
+        ...(switchText(query.get('newest'), 'newest') === true && { newest: true as const })
+      }
       const before = queryText(query, 'before')
       if (before !== undefined) records.find(request, before)
       const limit = queryLimit(query, 'limit', { fallback: 100, max: 500 })
       const rows = deployments.list({ ...filter, limit, before })
       const total = deployments.count(filter)
-      const items = showsOutput(request) ? await Promise.all(rows.map(records.listed)) : rows.map(listedDeployment)
+      const items = showsOutput(request) ? await Promise.all(rows.map(records.listed)) : rows.map(records.bare)
       return json(items, 200, { 'x-total-count': String(total) })
     },
 
@@ -110,6 +120,13 @@ function visibleProject(request: ApiRequest): string | undefined {
   const asked = queryText(request.query, 'projectId')
   if (asked !== undefined) checkOwn(request, asked)
   return request.actor.role === 'project' ? (request.actor.projectId ?? undefined) : asked
+}
+
+/** The first digits of a commit's id, in lower case; absent or empty: undefined. */
+function queryCommit(query: URLSearchParams): string | undefined {
+  const given = queryText(query, 'commit')
+  if (given === undefined || /^[0-9a-f]{4,64}$/i.test(given)) return given?.toLowerCase()
+  throw invalid('commit', '"commit" cannot be used: at least 4 hexadecimal digits of a commit\'s id are needed')
 }
 
 function wantsTimes({ query }: ApiRequest): boolean {

@@ -1,6 +1,7 @@
 import { Refusal, notFound } from '../base/refusal.js'
 import type { Deployer } from '../deploy/deployer.js'
-import { listedDeployment, type Deployment, type DeploymentRow } from '../model/deployment.js'
+import { commitUrl } from '../model/commit-link.js'
+import { listedDeployment, type Deployment, type DeploymentRow, type ListedDeployment } from '../model/deployment.js'
 import type { ApiRequest } from './route.js'
 
 const maxOutputBytes = 1024 * 1024 // of a record
@@ -13,16 +14,24 @@ export interface Records {
   row(deployId: string): DeploymentRow
   complete(row: DeploymentRow, options?: { timestamps?: boolean }): Promise<Deployment>
   listed(row: DeploymentRow): Promise<Deployment>
+  /** Without any output. */
+  bare(row: DeploymentRow): ListedDeployment
 }
 
 /** Deployment records as the API answers them: the row, and the end of its output. */
 export function createRecords(needs: {
   findDeployment(id: string): DeploymentRow | undefined
   deployer: Pick<Deployer, 'readOutput'>
+  settings: { text(key: 'commit_url'): string }
 }): Records {
   async function withOutput(row: DeploymentRow, maxBytes: number, timestamps: boolean): Promise<Deployment> {
     const { text, truncated } = await needs.deployer.readOutput(row.id, { maxBytes, timestamps })
-    return { ...listedDeployment(row), output: text, ...(truncated ? { outputTruncated: true } : {}) }
+    return { ...bare(row), output: text, ...(truncated ? { outputTruncated: true } : {}) }
+  }
+
+  function bare(row: DeploymentRow): ListedDeployment {
+    const address = commitUrl(row.provenance, needs.settings.text('commit_url'))
+    return address === null ? listedDeployment(row) : { ...listedDeployment(row), commitUrl: address }
   }
 
   function row(deployId: string): DeploymentRow {
@@ -39,7 +48,8 @@ export function createRecords(needs: {
     },
     row,
     complete: (found, { timestamps = false } = {}) => withOutput(found, maxOutputBytes, timestamps),
-    listed: found => withOutput(found, maxListedOutputBytes, false)
+    listed: found => withOutput(found, maxListedOutputBytes, false),
+    bare
   }
 }
 

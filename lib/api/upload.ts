@@ -4,6 +4,7 @@ import type { DeployRequest, Deployer, Received, Run } from '../deploy/deployer.
 import type { Claim, Quota } from '../system/quota.js'
 import { maxMessageLength } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
+import { maxProvenanceBytes, readProvenance, type Provenance } from '../model/provenance.js'
 import { line, maxScriptLength, multiline, switchText } from './fields.js'
 import type { ApiRequest, Handler } from './route.js'
 import { runReply } from './run-reply.js'
@@ -100,6 +101,7 @@ function readRequest(fields: Map<string, string>, actor: Caller): DeployRequest 
     postDeployAsync: readers.postDeployAsync(fields.get('postDeployAsync')),
     env: readers.env(fields.get('env')),
     message: fields.get('message') || null,
+    provenance: readers.provenance(fields.get('provenance')),
     actor
   }
 }
@@ -113,7 +115,8 @@ const readers = {
   postDeploy: (value: string) => script(value, 'postDeploy'),
   message: (value: string) => message(value, 'message'),
   postDeployAsync: (value: string | undefined) => switchText(value, 'postDeployAsync'),
-  env: readVariables
+  env: readVariables,
+  provenance: readClaim
 }
 
 /** Own names only: a client may call a field "__proto__" or "constructor". */
@@ -124,7 +127,7 @@ function isRead(name: string): name is keyof typeof readers {
 /** `env`: a JSON object of texts, serialised as a string (§4.6). */
 function readVariables(value: string | undefined): Record<string, string> {
   if (value === undefined || value.trim() === '') return {}
-  const variables = parseJson(value)
+  const variables = parseJson(value, 'env')
   if (typeof variables !== 'object' || variables === null || Array.isArray(variables)) {
     throw invalid('env', '"env" cannot be used: a JSON object of texts is needed')
   }
@@ -139,10 +142,26 @@ function readVariables(value: string | undefined): Record<string, string> {
   return Object.fromEntries(entries) as Record<string, string>
 }
 
-function parseJson(value: string): unknown {
+/** `provenance`: a JSON object of what the client claims (model/provenance.ts); absent or blank: null. */
+function readClaim(value: string | undefined): Provenance | null {
+  if (value === undefined || value.trim() === '') return null
+  const bytes = Buffer.byteLength(value)
+  if (bytes > maxProvenanceBytes) {
+    throw invalid('provenance', `"provenance" is too long: ${bytes} bytes, at most ${maxProvenanceBytes}`)
+  }
+  return readProvenance(parseJson(value, 'provenance'), {
+    unprintable: 'refuse',
+    wrong(field, reason) {
+      const name = field === '' ? 'provenance' : `provenance.${field}`
+      return invalid(name, `"${name}" ${reason}`)
+    }
+  })
+}
+
+function parseJson(value: string, field: string): unknown {
   try {
     return JSON.parse(value)
   } catch {
-    throw invalid('env', '"env" cannot be read: it is not JSON')
+    throw invalid(field, `"${field}" cannot be read: it is not JSON`)
   }
 }

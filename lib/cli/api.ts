@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Refusal } from '../base/refusal.js'
-import type { Deployment, DeploymentRow, FinalStatus } from '../model/deployment.js'
+import type { Deployment, DeploymentRow, FinalStatus, ListedDeployment } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
 import type { GivenVariable, Variable } from '../model/variable.js'
 import type { Answer, Client } from './client.js'
@@ -10,6 +10,8 @@ import { formBody } from './upload.js'
 /** The server sends a comment every 15 s at the latest. */
 const eventSilenceMs = 60_000
 const maxBrokenInRow = 12
+/** The most deployments that the server lists at once. */
+const listLimit = 500
 const longestPauseMs = 5000
 const ndjson = 'application/x-ndjson'
 
@@ -49,6 +51,15 @@ export interface VariablesChange {
   secret?: boolean
 }
 
+export interface DeploymentQuery {
+  projectId?: string
+  status?: string
+  branch?: string | undefined
+  /** The first digits of a commit. */
+  commit?: string | undefined
+  limit?: number
+}
+
 export interface Api {
   readonly address: string
   /** What it asks with. */
@@ -60,7 +71,9 @@ export interface Api {
   /** The others stay; `dotenv` is the text of a .env file. Returns all of them as they are now. */
   changeVariables(projectId: string, change: VariablesChange): Promise<Variable[]>
   /** Newest first. */
-  deployments(query: { projectId?: string; status?: string; limit?: number }): Promise<Deployment[]>
+  deployments(query: DeploymentQuery): Promise<Deployment[]>
+  /** The newest deployment of each project, by its id, without output. An older server knows only the last ones. */
+  newestDeployments(): Promise<Map<string, ListedDeployment>>
   /** With its whole output, up to 1 MiB, or with the end of it. */
   deployment(id: string, options?: { output?: 'whole' | 'end' }): Promise<Deployment>
   /** The whole text, as bytes. */
@@ -86,8 +99,21 @@ export function createApi(client: Client): Api {
     variables: async id => (await client.json<{ variables: Variable[] }>({ path: variablesPath(id) })).variables,
     changeVariables: async (id, json) =>
       (await client.json<{ variables: Variable[] }>({ method: 'PATCH', path: variablesPath(id), json })).variables,
-    deployments: ({ projectId, status, limit }) =>
-      client.json({ path: '/api/logs', query: { projectId, status, limit: limit?.toString() } }),
+    deployments: ({ limit, ...query }) =>
+      client.json({ path: '/api/logs', query: { ...query, limit: limit?.toString() } }),
+    async newestDeployments() {
+      const found = new Map<string, ListedDeployment>()
+      for (let before: string | undefined; ;) {
+        const query = { newest: '1', output: 'none', limit: String(listLimit), before }
+        const page = await client.json<ListedDeployment[]>({ path: '/api/logs', query })
+        const added = page.filter(row => !found.has(row.projectId))
+        for (const row of added) if (!found.has(row.projectId)) found.set(row.projectId, row)
+        // An older server does not know "newest", and would list everything.
+        const isOlder = page.length !== new Set(page.map(row => row.projectId)).size || added.length < page.length
+        if (page.length < listLimit || isOlder) return found
+        before = page.at(-1)?.id
+      }
+    },
     deployment: (id, { output = 'whole' } = {}) => client.json({ path: logPath(id), query: { output } }),
     output: (id, { timestamps }) =>
       client.open({

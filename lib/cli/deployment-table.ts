@@ -1,8 +1,14 @@
 import type { DeploymentStatus, ListedDeployment } from '../model/deployment.js'
 import type { ProjectStatus } from '../model/project.js'
 import type { Paint } from './colors.js'
+import { messageWords, originWords, starterWords } from './origin-words.js'
 import type { Column } from './table.js'
+import { plainText } from './terminal-text.js'
 import { relativeTime } from './units.js'
+import { cutToWidth } from './width.js'
+
+/** Of a message; the record has all of it. */
+const messageWidth = 60
 
 /** A state in its colour. */
 export function paintStatus(paint: Paint, status: DeploymentStatus | ProjectStatus, text: string = status): string {
@@ -16,18 +22,20 @@ export function statusWords(row: ListedDeployment): string {
   return row.backgroundFailed ? `${row.status}, failed in the background` : row.status
 }
 
+/** What a deployment is about, as long as a table shows it. */
+export function shownMessage(row: ListedDeployment): string {
+  return cutToWidth(plainText(messageWords(row)), messageWidth)
+}
+
 /** How deployments are listed. */
 export function deploymentColumns(paint: Paint, nowMs: number): Column<ListedDeployment>[] {
   return [
     { header: 'DEPLOYMENT', cell: row => row.id },
     { header: 'STATUS', cell: statusWords, paint: (text, row) => paintStatus(paint, row.backgroundFailed ? 'failed' : row.status, text) },
+    { header: 'MESSAGE', cell: shownMessage, shrinkTo: 8 },
+    { header: 'COMMIT', cell: row => originWords(row.provenance), shrinkTo: 8 },
     { header: 'STARTED', cell: row => relativeTime(row.startTime, nowMs) },
     { header: 'TOOK', cell: row => row.duration ?? '', align: 'right' },
-    {
-      header: 'BY',
-      cell: row => (row.rollbackOf === null ? row.triggerSource : `rollback of ${row.rollbackOf}`),
-      shrinkTo: 8
-    },
-    { header: 'MESSAGE', cell: row => row.message ?? '', shrinkTo: 8 }
+    { header: 'BY', cell: starterWords, shrinkTo: 8 }
   ]
 }

@@ -1,7 +1,10 @@
+import { oneLine } from '../base/one-line.js'
 import type { FinalStatus } from '../model/deployment.js'
 import { isBroken, type Api, type Run, type RunEvent } from './api.js'
 import type { Context } from './command.js'
 import { Interrupted } from './prompt.js'
+import { pageOf, type Known, type RunResult } from './run-result.js'
+import { appendSummary } from './step-summary.js'
 import { humanDuration } from './units.js'
 
 /** How a deployment that was watched left us. */
@@ -75,23 +78,57 @@ async function* skipping(events: AsyncIterable<RunEvent>, isSkipped: () => boole
   for await (const event of events) if (event.event !== 'log' || !isSkipped()) yield event
 }
 
-/** Says how it ended, last, in words or as JSON; answers the exit code: 0 only for success. */
-export function reportRun(watched: Watched, { output }: Context, options: { what: string; json: boolean }): number {
+export interface ReportOptions {
+  api: Pick<Api, 'address' | 'deployment'>
+  /** What a success did: "deployed to proj_…". */
+  what: string
+  json: boolean
+  known: Known
+  /** Makes a line harmless to a CI system that reads commands from the log. */
+  harmless?: (line: string) => string
+}
+
+/**
+ * Says how it ended, last, in words or as JSON, and in the summary of a CI job; answers the exit code: 0 only for
+ * success. Throws Interrupted if the deployment was left to go on.
+ */
+export async function reportRun(watched: Watched, context: Context, options: ReportOptions): Promise<number> {
+  const result = await resultOf(watched, options)
+  const { output } = context
+  if (options.json) output.json(result)
+  else if (watched.outcome === 'ended') sayEnd(result, context, options)
+  await appendSummary(result, context)
+  if (watched.outcome === 'ended') return result.status === 'success' ? 0 : 1
+  const follow = result.deployId === null ? 'svc status' : `svc logs -f ${result.deployId}`
+  output.note(`Detached: the deployment goes on. Follow it with: ${follow}`)
+  throw new Interrupted()
+}
+
+async function resultOf(watched: Watched, { api, known }: ReportOptions): Promise<RunResult> {
   const { deployId } = watched
+  const url = pageOf(api, deployId, watched.outcome === 'ended' ? watched.page : known.url)
+  const begun = { ...known, deployId, url }
   if (watched.outcome === 'detached') {
-    const follow = deployId === null ? 'svc status' : `svc logs -f ${deployId}`
-    output.note(`Detached: the deployment goes on. Follow it with: ${follow}`)
-    throw new Interrupted()
+    const error = { code: 'detached', message: 'The deployment goes on; nobody waits for its end' }
+    return { ...begun, status: 'running', duration: null, error, deployment: null }
   }
-  const { status, duration, page } = watched
-  if (options.json) output.json({ deployId, status, duration, ...(page !== null && { url: page }) })
-  else {
-    const { paint } = output
-    const word = status === 'success' ? paint.green('✔ success') : paint.red('✘ failed')
-    output.print(`${word}: ${options.what} in ${readable(duration)} (${deployId ?? 'unknown id'})`)
-    if (page !== null) output.note(page)
-  }
-  return status === 'success' ? 0 : 1
+  // The end is known without the record: that it cannot be read changes nothing.
+  const deployment = deployId === null ? null : await api.deployment(deployId, { output: 'end' }).catch(() => null)
+  const { status, duration } = watched
+  const message = deployment?.errorMessage || 'the deployment failed; its output says why'
+  const error = status === 'failed' ? { code: 'deployment_failed', message } : null
+  return { ...begun, message: deployment?.message ?? known.message, status, duration, error, deployment }
+}
+
+function sayEnd(result: RunResult, { output }: Context, { what, harmless = line => line }: ReportOptions): void {
+  const { paint } = output
+  const { status, duration, deployId, error, url } = result
+  const took = readable(duration ?? '')
+  const words = status === 'success'
+    ? `${paint.green('✔ success')}: ${what} in ${took} (${deployId ?? 'unknown id'})`
+    : `${paint.red('✘ failed')} after ${took}: ${oneLine(error?.message ?? '')} (${deployId ?? 'unknown id'})`
+  output.print(harmless(words))
+  if (url !== null) output.note(harmless(url))
 }
 
 /** `84.00s` → `1m 24s`. */

@@ -5,6 +5,7 @@ import { formatBytes } from '../base/size.js'
 import type { Actor } from '../model/audit.js'
 import { maxMessageLength, type DeploymentRow, type DeploymentStep } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
+import type { Provenance } from '../model/provenance.js'
 import { findDeployment, insertDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import type { DeployRequest, Received, RollbackRequest, Run } from './deployer.js'
@@ -53,6 +54,7 @@ interface Draft {
   message: string | null
   archive: { bytes: number | null; sha256: string | null; startedAt: string; endedAt: string }
   rollbackOf: string | null
+  provenance: Provenance | null
   offered: OfferedScripts
   env: Record<string, string>
   discardUpload(): Promise<void>
@@ -73,6 +75,7 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
         message: messageOf(request),
         archive: received,
         rollbackOf: null,
+        provenance: request.provenance ?? null,
         offered: { origin: 'upload', ...request },
         env: request.env,
         discardUpload: received.discard
@@ -93,7 +96,8 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
     const startedAt = now()
     const archive = { bytes: source.archiveBytes, sha256: source.archiveSha256, startedAt, endedAt: startedAt }
     const message = messageOf(request)
-    const draft = { project, actor: request.actor, message, archive, rollbackOf: sourceId, offered, env: {} }
+    const { provenance } = source
+    const draft = { project, actor: request.actor, message, archive, rollbackOf: sourceId, provenance, offered, env: {} }
     try {
       return await admit(files.archive(sourceId), ids.id('dep_'), { ...draft, discardUpload: async () => {} })
     } catch (error) {
@@ -207,7 +211,7 @@ function firstLines(id: string, { project, actor, archive, rollbackOf }: Draft):
   return [begin, `→ the archive is kept${size} (${took})`]
 }
 
-function rowOf(id: string, { project, actor, message, archive, rollbackOf }: Draft, startTime: string): DeploymentRow {
+function rowOf(id: string, { project, actor, message, archive, rollbackOf, provenance }: Draft, startTime: string): DeploymentRow {
   const { startedAt, endedAt } = archive
   const stored: DeploymentStep = { name: 'store', status: 'success', startedAt, endedAt }
   return {
@@ -230,7 +234,7 @@ function rowOf(id: string, { project, actor, message, archive, rollbackOf }: Dra
     actorIp: actor.ip,
     claimedIp: actor.claimedIp ?? null,
     placed: null,
-    provenance: null,
+    provenance,
     steps: [stored],
     scripts: []
   }

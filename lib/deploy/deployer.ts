@@ -6,6 +6,7 @@ import { notFound, Refusal } from '../base/refusal.js'
 import type { Actor } from '../model/audit.js'
 import type { DeploymentRow, FinalStatus } from '../model/deployment.js'
 import type { Changes, ManifestFile } from '../model/manifest.js'
+import type { Provenance } from '../model/provenance.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import { compareManifests, readManifest } from '../target/manifest.js'
@@ -63,6 +64,8 @@ export interface DeployRequest extends ClientScripts {
   postDeployAsync?: boolean | undefined
   env: Record<string, string>
   message?: string | null | undefined
+  /** Where it comes from, as the client claims; checked. */
+  provenance?: Provenance | null | undefined
   actor: Actor
 }
 

@@ -33,7 +33,7 @@ export function createListed(db: Reader, ends: Pick<Ends, 'current' | 'kept'>): 
       const startOf = (id: string | undefined): string | undefined => (id === undefined ? undefined : findDeployment(db, id)?.startTime)
       const beforeTime = startOf(before)
       const added = kept().map(({ end }) => end).filter(end => {
-        return query.status !== undefined && isMatch(end, query) && (beforeTime === undefined || end.startTime < beforeTime)
+        return query.status !== undefined && !query.newest && isMatch(end, query) && (beforeTime === undefined || end.startTime < beforeTime)
       })
       if (added.length === 0) return rows.map(ends.current).filter(row => isMatch(row, query))
       const all = [...rows.map(ends.current).filter(row => isMatch(row, query)), ...added]
@@ -46,6 +46,12 @@ export function createListed(db: Reader, ends: Pick<Ends, 'current' | 'kept'>): 
   }
 }
 
-function isMatch(row: DeploymentRow, { projectId, status }: DeploymentFilter): boolean {
-  return (projectId === undefined || row.projectId === projectId) && (status === undefined || row.status === status)
+function isMatch(row: DeploymentRow, { projectId, status, branch, commit }: DeploymentFilter): boolean {
+  const { provenance } = row
+  return (
+    (projectId === undefined || row.projectId === projectId) &&
+    (status === undefined || row.status === status) &&
+    (branch === undefined || provenance?.branch === branch) &&
+    (commit === undefined || provenance?.commit?.startsWith(commit) === true)
+  )
 }

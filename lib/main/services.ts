@@ -123,7 +123,7 @@ export function createServices(world: World, front: Front): Services {
   const deployments = createListed(store, deployer)
   const status = () => readStatus(store, { version, uptimeMs: elapsedOf(clock) - startedAtMs })
   const stats = createStats({ store, clock })
-  const records = createRecords({ findDeployment: deployments.find, deployer })
+  const records = createRecords({ findDeployment: deployments.find, deployer, settings })
   const health = createHealth({
     store, clock, version, probe, home, secretsFault: variables.check,
     checksHostNames: () => publicUrl !== null || settings.list('allowed_hosts').length > 0

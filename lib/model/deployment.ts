@@ -85,7 +85,7 @@ export interface DeploymentRow {
    * in place has one, too. The highest of a project is what is in its target.
    */
   placed: number | null
-  /** Where it comes from, as the client claims; null if the client did not say, and for rollbacks. */
+  /** Where its files come from, as the client claims; null if the client did not say. A rollback has that of its source. */
   provenance: Provenance | null
   steps: DeploymentStep[]
   scripts: RanScript[]
@@ -95,6 +95,8 @@ export interface DeploymentRow {
 export interface ListedDeployment extends DeploymentRow {
   /** Only where the post-deploy script failed in the background. */
   backgroundFailed?: true
+  /** The page of its commit, if the address is known (setting `commit_url`). */
+  commitUrl?: string
 }
 
 /** The record as the API answers it (§2.2). */

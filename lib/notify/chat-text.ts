@@ -1,3 +1,4 @@
+import { shortCommit, type Provenance } from '../model/provenance.js'
 import { headlineOf, type Notification } from './events.js'
 
 /** In title and text of every chat message: such services let only messages through that contain an agreed word. */
@@ -5,7 +6,6 @@ const keyword = 'svc'
 export const linkText = 'To this deployment'
 /** Characters of one value in a chat message; the generic form carries all of it. */
 const maxChatCharacters = 1000
-const shownCommitDigits = 10
 
 /** One line that says what happened, with the keyword. */
 export function titleOf(notification: Notification): string {
@@ -19,8 +19,9 @@ export function chatLines({ project, deployment, errorMessage, timestamp }: Noti
     ['Target', project.deployPath],
     ['Deployment', deployment.id],
     ['Rollback to', deployment.rollbackOf],
-    ['Message', deployment.message],
+    ['Message', deployment.message || (deployment.provenance?.subject ?? null)],
     ['Commit', commitLine(deployment.provenance)],
+    ['CI run', runLine(deployment.provenance)],
     ['Duration', deployment.duration],
     ['Error', errorMessage],
     ['Time', timestamp]
@@ -28,14 +29,20 @@ export function chatLines({ project, deployment, errorMessage, timestamp }: Noti
   return lines.flatMap(([name, value]) => (value === null || value === '' ? [] : [[name, oneLine(value)]]))
 }
 
-/** `3f2c1a9b0d on main, by Ada`; null if the client said nothing of it. */
-function commitLine(provenance: Notification['deployment']['provenance']): string | null {
+/** `1a2b3c4 on main, by Ada`, as the client claims. */
+function commitLine(provenance: Provenance | null): string | null {
   if (provenance === null) return null
   const { commit, branch, tag, author } = provenance
-  const ref = tag ?? branch
-  const parts = [commit?.slice(0, shownCommitDigits), ref === null ? null : commit === null ? ref : `on ${ref}`]
-  const place = parts.filter(Boolean).join(' ')
-  return [place, author === null ? null : `by ${author}`].filter(Boolean).join(', ') || null
+  const name = tag ?? branch
+  const parts = [commit && shortCommit(commit), name && (commit === null ? name : `on ${name}`)].filter(Boolean).join(' ')
+  return parts === '' || author === null ? parts : `${parts}, by ${author}`
+}
+
+/** `Drone 42, https://drone.example.org/42`. */
+function runLine(provenance: Provenance | null): string | null {
+  const { system, run, url } = provenance?.ci ?? { system: null, run: null, url: null }
+  if (system === null) return null
+  return [[system, run].filter(Boolean).join(' '), url].filter(Boolean).join(', ')
 }
 
 function oneLine(text: string): string {

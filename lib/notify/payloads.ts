@@ -34,10 +34,9 @@ function genericPayload({ event, trigger, timestamp, project, deployment, errorM
     trigger,
     timestamp,
     project: { id, name, deployPath },
-    deployment: { id: deployment.id, status, duration, startTime, endTime, rollbackOf },
+    deployment: { id: deployment.id, status, duration, startTime, endTime, rollbackOf, provenance },
     errorMessage,
     message,
-    provenance,
     url
   }
 }

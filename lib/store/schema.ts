@@ -285,6 +285,8 @@ const migrations: Migration[] = [
     sql: `
       ALTER TABLE deployments ADD COLUMN provenance TEXT NOT NULL DEFAULT 'null';
       ${outcomes}
+      CREATE INDEX deploymentsByBranch ON deployments (json_extract(provenance, '$.branch'), startTime) WHERE provenance <> 'null';
+      CREATE INDEX deploymentsByCommit ON deployments (json_extract(provenance, '$.commit'), startTime) WHERE provenance <> 'null';
       ${variables}
       ${sessions}
       ${notificationTargets}

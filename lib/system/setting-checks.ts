@@ -4,6 +4,7 @@ import { Refusal } from '../base/refusal.js'
 import { parseCidr } from '../http/client-address.js'
 import { eventKeys } from '../model/notification-target.js'
 import { signingSecretFault } from '../model/signing-secret.js'
+import { commitUrlHoles } from '../model/commit-link.js'
 import { tokenFault } from '../model/token.js'
 
 /** Takes a value as it was given (trimmed), gives it as it is kept. Refuses: 400 naming the key. */
@@ -28,6 +29,18 @@ export const line: Check = (value, key) => {
 export const httpUrl: Check = (value, key) => {
   if (value !== '' && !isHttpUrl(value)) throw unusable(key, 'an address with http:// or https:// is needed')
   return value
+}
+
+/** The address of a commit's page: its holes may stand in the path and the query, never in the host. */
+export const commitPattern: Check = (value, key) => {
+  if (value === '') return value
+  const unknown = [...value.matchAll(/\{([^{}]*)\}/g)].map(([, name]) => name as string).find(name => !commitUrlHoles.some(hole => hole === name))
+  if (unknown !== undefined) throw unusable(key, `there is no {${unknown}}, only ${commitUrlHoles.map(hole => `{${hole}}`).join(' and ')}`)
+  const example = 'an address like "https://git.example.org/{repository}/commit/{commit}" is needed'
+  const origin = /^https?:\/\/[^/?#{}@\\\s]+(?=[/?])/i.exec(value)?.[0]
+  if (origin === undefined || !URL.canParse(origin) || !value.includes('{commit}')) throw unusable(key, example)
+  if (/[\s<>"\\]/.test(value)) throw unusable(key, 'it must not contain spaces, quotes, "<", ">" and "\\"')
+  return line(value, key)
 }
 
 function isHttpUrl(value: string): boolean {

@@ -8,6 +8,7 @@ import type { Check } from './setting-checks.js'
 import {
   absolutePath,
   addresses,
+  commitPattern,
   deployToken,
   events,
   hostNames,
@@ -49,6 +50,7 @@ export const settingRows = [
   row('allowed_hosts', 'list', '', hostNames, 'Names in the address of the panel, next to that of SVC_PUBLIC_URL; empty and without it: all.'),
   row('allowed_ips', 'list', '', addresses, 'Who may deploy, roll back and open a terminal; empty: everybody.'),
   row('terminal_enabled', 'flag', 'true', onOff, 'Whether the panel has a terminal.'),
+  row('commit_url', 'text', '', commitPattern, 'Address of a commit\'s page, with {commit} and {repository} ("team/shop"); empty: only public services are linked.'),
   row('audit_days', 'number', '400', whole(1, 36_500), 'How long entries of the audit log are kept.', 'days')
 ] as const satisfies readonly SettingRow[]
 

@@ -20,6 +20,8 @@ export interface FieldReader {
   texts(field: string, options?: TextOptions): string[]
   /** A list of objects, each read by `read`; absent: none. */
   list<T>(field: string, read: (item: FieldReader) => T): T[]
+  /** The value as it is, for a reader of its own. */
+  value(field: string): unknown
   /** The refusal of a field for a reason that is its reader's. */
   refusal(field: string, reason: string): Error
 }
@@ -102,6 +104,7 @@ export function readerOf(record: unknown, place: string): FieldReader {
       const value = listOf(field)
       return value.map((item, index) => checkedText(`${field}[${index}]`, item, options))
     },
+    value: valueOf,
     refusal: (field, reason) => wrong(at(field), reason),
     list: (field, read) => listOf(field).map((item, index) => read(readerOf(item, `${at(field)}[${index}]`)))
   }

@@ -12,6 +12,8 @@ import { signingSecretFault } from '../model/signing-secret.js'
 import { defaultEnv, maxDiskMbLimit } from '../model/project.js'
 import type { Project } from '../model/project.js'
 import { maxScriptTimeoutSeconds, scriptDirectoryFault, scriptShellFault } from '../model/script-settings.js'
+import { readProvenance } from '../model/provenance.js'
+import type { Provenance } from '../model/provenance.js'
 import { tokenFault } from '../model/token.js'
 import { maxVariables, variableNameFault, variableValueFault } from '../model/variable.js'
 import { idPattern, idWanted, readerOf } from './fields.js'
@@ -244,11 +246,18 @@ function readDeployment(record: FieldReader): GivenDeployment {
     claimedIp: record.nullableText('claimedIp', label),
     // What was in a target of another machine says nothing about the one here.
     placed: null,
-    provenance: null,
+    provenance: readClaim(record),
     steps: record.list('steps', readStep),
     scripts: record.list('scripts', readScript)
   }
   return { row, output: record.text('output', { fallback: '' }) }
+}
+
+function readClaim(record: FieldReader): Provenance | null {
+  return readProvenance(record.value('provenance'), {
+    unprintable: 'escape',
+    wrong: (field, reason) => record.refusal(field === '' ? 'provenance' : `provenance.${field}`, `it ${reason}`)
+  })
 }
 
 function readStep(record: FieldReader): DeploymentStep {

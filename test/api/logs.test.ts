@@ -206,7 +206,7 @@ t.test('a stream of events tells of an end that is not recorded yet, and how it 
   const row = { id: 'dep_a', projectId: 'proj_a', status: 'success', duration: '1.00s', endTime: '2030-01-01T00:00:00.000Z' } as DeploymentRow
   const never = (): never => { throw new Error('not asked') }
   const handlers = logHandlers({
-    records: { find: () => row, row: () => row, complete: never, listed: never },
+    records: { find: () => row, row: () => row, complete: never, listed: never, bare: never },
     deployer: { async *follow() {}, unrecorded: () => 'the end is not recorded yet', outputStream: never, outputWindow: never },
     deployments: { list: never, count: never }
   })

@@ -31,7 +31,8 @@ const name = '店面-a-name-that-goes-on-for-rather-long-so-that-it-has-to-be-cu
 
 /** Words that stay as they are in Chinese. */
 const sameEverywhere = [
-  'svc', 'production', 'zip', 'Standard Webhooks', 'webhook', 'dev', 'root', 'node', 'linux', 'X-Forwarded-For', 'deployPath', 'SVC_PUBLIC_URL'
+  'svc', 'production', 'zip', 'Standard Webhooks', 'webhook', 'dev', 'root', 'node', 'linux', 'X-Forwarded-For', 'deployPath', 'SVC_PUBLIC_URL',
+  '{commit}', '{repository}', 'team/shop'
 ]
 
 interface Furnished {

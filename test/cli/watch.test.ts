@@ -1,7 +1,9 @@
 import t from 'tap'
 import type { Api, Run, RunEvent } from '../../lib/cli/api.js'
 import type { Context } from '../../lib/cli/command.js'
+import { nothingKnown } from '../../lib/cli/run-result.js'
 import { reportRun, watchRun, type Watched } from '../../lib/cli/watch.js'
+import type { Deployment } from '../../lib/model/deployment.js'
 
 const log = (text: string): RunEvent => ({ event: 'log', text }) as RunEvent
 const end = { event: 'status', status: 'success', duration: '1.00s', deployId: 'dep_a' } as RunEvent
@@ -28,7 +30,7 @@ function stage({ newest = 'dep_a' as string | null, follow = [] as RunEvent[], f
       return eventsOf(follow, followError)
     }
   } as unknown as Api
-  const context = { output } as unknown as Context
+  const context = { output, env: {} } as unknown as Context
   const watch = (run: Partial<Run>, signal = new AbortController().signal) =>
     watchRun({ deployId: null, page: null, ...run } as Run, context, { api, projectId: 'proj_a', print: line => void printed.push(line), signal })
   return { said, printed, followed, context, watch }
@@ -73,26 +75,43 @@ t.test('interrupted, it is left to go on', async t => {
 
 t.test('how it is said, and the exit code', async t => {
   const ended: Watched = { outcome: 'ended', status: 'success', duration: '84.00s', deployId: 'dep_a', page: null }
-  const options = { what: 'pushed', json: false }
-  const cases: Array<[Watched, code: number, printed: string, said: string[]]> = [
-    [ended, 0, '✔ success: pushed in 1m 24s (dep_a)', []],
-    [{ ...ended, duration: '60.00s' }, 0, '✔ success: pushed in 1m 0s (dep_a)', []],
-    [{ ...ended, duration: '59.90s' }, 0, '✔ success: pushed in 59.90s (dep_a)', []],
-    [{ ...ended, duration: 'long' }, 0, '✔ success: pushed in long (dep_a)', []],
-    [{ ...ended, status: 'failed', deployId: null }, 1, '✘ failed: pushed in 1m 24s (unknown id)', []],
+  const api = (errorMessage: string | null = null) => ({
+    address: 'http://svc.test/p',
+    deployment: async (id: string) => {
+      if (errorMessage === null) throw new Error('the record cannot be read')
+      return { id, errorMessage, message: 'M' } as Deployment
+    }
+  })
+  const options = { api: api(), what: 'pushed', json: false, known: { ...nothingKnown(), projectId: 'proj_a' } }
+  const page = 'http://svc.test/p/deployments/dep_a'
+  const cases: Array<[Watched, code: number, printed: string, said: string[], error?: string]> = [
+    [ended, 0, '✔ success: pushed in 1m 24s (dep_a)', [page]],
+    [{ ...ended, duration: '60.00s' }, 0, '✔ success: pushed in 1m 0s (dep_a)', [page]],
+    [{ ...ended, duration: '59.90s' }, 0, '✔ success: pushed in 59.90s (dep_a)', [page]],
+    [{ ...ended, duration: 'long' }, 0, '✔ success: pushed in long (dep_a)', [page]],
+    [{ ...ended, status: 'failed', deployId: null }, 1, '✘ failed after 1m 24s: the deployment failed; its output says why (unknown id)', []],
+    [{ ...ended, status: 'failed', duration: '0.10s' }, 1, '✘ failed after 0.10s: No\\nspace (dep_a)', [page], 'No\nspace'],
     [{ ...ended, page: 'https://a.test/' }, 0, '✔ success: pushed in 1m 24s (dep_a)', ['https://a.test/']]
   ]
-  for (const [watched, code, line, notes] of cases) {
+  for (const [watched, code, line, notes, error] of cases) {
     const { context, printed, said } = stage()
-    t.equal(reportRun(watched, context, options), code)
+    t.equal(await reportRun(watched, context, { ...options, api: api(error) }), code)
     t.strictSame([printed, said], [[line], notes])
   }
   const { context, printed, said } = stage()
-  reportRun(ended, context, { ...options, json: true })
-  reportRun({ ...ended, page: 'https://a.test/' }, context, { ...options, json: true })
-  t.strictSame(printed.map(line => JSON.parse(line)), [{}, { url: 'https://a.test/' }].map(url => ({ deployId: 'dep_a', status: 'success', duration: '84.00s', ...url })))
+  await reportRun(ended, context, { ...options, json: true })
+  await reportRun({ ...ended, status: 'failed', page: 'https://a.test/' }, context, { ...options, api: api('No'), json: true })
+  const base = { deployId: 'dep_a', duration: '84.00s', projectId: 'proj_a', provenance: null }
+  t.strictSame(printed.map(line => JSON.parse(line)), [
+    { ...base, message: null, status: 'success', url: page, error: null, deployment: null },
+    {
+      ...base, message: 'M', status: 'failed', url: 'https://a.test/', error: { code: 'deployment_failed', message: 'No' },
+      deployment: { id: 'dep_a', errorMessage: 'No', message: 'M' }
+    }
+  ])
   for (const [deployId, command] of [[null, 'svc status'], ['dep_a', 'svc logs -f dep_a']] as const) {
-    t.throws(() => reportRun({ outcome: 'detached', deployId }, context, options), { name: 'Interrupted' })
+    await t.rejects(reportRun({ outcome: 'detached', deployId }, context, { ...options, json: true }), { name: 'Interrupted' })
     t.match(said.at(-1), new RegExp(`Follow it with: ${command}$`))
+    t.match(JSON.parse(printed.at(-1) as string), { deployId, status: 'running', error: { code: 'detached' } })
   }
 })

@@ -2,6 +2,7 @@ import t from 'tap'
 import { notificationOf } from '../../lib/notify/events.js'
 import { kindOfSetting, payloadOf } from '../../lib/notify/payloads.js'
 import { maskedAddress, notificationKinds, suggestedKind } from '../../lib/model/notification-target.js'
+import type { Provenance } from '../../lib/model/provenance.js'
 import { occasion } from '../support/occasion.js'
 
 /** What an address suggests, and what it is as `webhook_url`, where any host but two families gets generic JSON (§6.5). */
@@ -59,7 +60,8 @@ t.test('generic: the fields of the specification, the message and the link, noth
       duration: '1.50s',
       startTime: '2030-01-01T00:00:00.000Z',
       endTime: '2030-01-01T00:00:01.500Z',
-      rollbackOf: 'dep_0'
+      rollbackOf: 'dep_0',
+      provenance: null
     },
     errorMessage: 'The script ended\nwith exit code 1',
     message: 'see [this](https://evil.test) <b>now</b>',
@@ -80,4 +82,19 @@ t.test('the generic message is whole, and says where the deployment comes from',
   } as const
   const long = notificationOf(occasion({ errorMessage: 'x'.repeat(50_000), deployment: { provenance } }), atMs, null)
   t.match(payloadOf(long, 'generic'), { errorMessage: 'x'.repeat(50_000), provenance })
+})
+
+t.test('where it comes from, in every form', async t => {
+  const provenance: Provenance = {
+    source: 'cli', commit: '0123456789abcdef0123456789abcdef01234567', branch: 'fix_[x](https://evil.test)', tag: null, author: 'Ada', subject: 'Lower the prices',
+    dirty: null, repository: 'https://git.test/shop', by: null, ci: { system: 'Drone', run: '42', url: 'https://drone.test/42', actor: 'ada' }
+  }
+  const from = (claim: Partial<Provenance>) =>
+    notificationOf(occasion({ deployment: { message: null, provenance: { ...provenance, ...claim } } }), atMs, null)
+  t.match(payloadOf(from({}), 'generic'), { message: null, deployment: { provenance } })
+  const post = JSON.stringify(payloadOf(from({ branch: 'main' }), 'feishu'))
+  for (const line of ['Message: Lower the prices', 'Commit: 0123456 on main, by Ada', 'CI run: Drone 42, https://drone.test/42']) t.match(post, line)
+  t.match(JSON.stringify(payloadOf(from({ commit: null, branch: 'main', author: null, ci: null }), 'feishu')), '"Commit: main"')
+  t.notMatch(JSON.stringify(payloadOf(from({ commit: null, branch: null, author: 'Ada', ci: null }), 'feishu')), /Commit|CI run/)
+  t.notMatch(JSON.stringify(payloadOf(from({}), 'dingtalk')), /[^\\]\]\(https:\/\/evil/)
 })

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { commitSubject } from '../../lib/cli/git.js'
+import { readGit } from '../../lib/cli/git.js'
 import { standIn } from '../support/stand-in.js'
 import { startServer } from '../support/server.js'
 import { svc } from '../support/svc.js'
@@ -105,7 +105,7 @@ t.test('a script, a shell and pm2 jlist get no token, nor what systemd tells svc
 t.test('git gets no token', { skip }, async t => {
   const { dump, seen } = places(t)
   const git = standIn(t, 'git', dump('git', 'echo "A subject"'))
-  t.equal(await commitSubject(t.testdir({}), { ...secrets, ...ofSystemd, PATH: `${git}:${process.env['PATH']}`, INHERITED: 'yes' }), 'A subject')
+  t.match(await readGit(t.testdir({}), { ...secrets, ...ofSystemd, PATH: `${git}:${process.env['PATH']}`, INHERITED: 'yes' }), { commit: 'A subject' })
   const { names, text } = await seen('git')
   t.notMatch(text, /hunter2/)
   t.ok(names.includes('INHERITED'))

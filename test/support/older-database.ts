@@ -8,6 +8,8 @@ export const olderVersion = schemaVersion - 3
 /** Makes a svc.db one of an older schema: what the last three steps brought is taken away. */
 export async function olderDatabase(path: string): Promise<void> {
   await change(path, `
+    DROP INDEX deploymentsByBranch;
+    DROP INDEX deploymentsByCommit;
     ALTER TABLE deployments DROP COLUMN provenance;
     DROP TRIGGER outcomeAfterInsert;
     DROP TRIGGER outcomeAfterUpdate;

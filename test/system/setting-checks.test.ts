@@ -2,6 +2,7 @@ import t from 'tap'
 import {
   absolutePath,
   addresses,
+  commitPattern,
   deployToken,
   events,
   httpUrl,
@@ -28,7 +29,9 @@ t.test('values as they are kept', async t => {
     ['deployToken', deployToken, '12345678', '12345678'],
     ['addresses', addresses, '10.0.0.0/8 , ::1\n192.0.2.1', '10.0.0.0/8,::1,192.0.2.1'],
     ['addresses', addresses, '', ''],
-    ['line', line, 'whsec_abc', 'whsec_abc']
+    ['line', line, 'whsec_abc', 'whsec_abc'],
+    ['commitPattern', commitPattern, '', ''],
+    ['commitPattern', commitPattern, 'https://git.test:3000/{repository}?c={commit}', 'https://git.test:3000/{repository}?c={commit}']
   ]
   for (const [what, check, given, kept] of cases) t.equal(check(given, 'key'), kept, `${what}: "${given}"`)
   t.same(itemsOf(' a, b\nc,,'), ['a', 'b', 'c'])
@@ -36,6 +39,11 @@ t.test('values as they are kept', async t => {
 
 t.test('what cannot be meant', async t => {
   const cases: Array<[string, Check, string[]]> = [
+    ['commitPattern', commitPattern, [
+      'git.test/{commit}', 'https://git.test/{repository}', 'https://{repository}/{commit}', 'https://{host}/{commit}', 'javascript:{commit}',
+      'https://user:pass@git.test/{commit}', 'https://git.test/{commit}/{x}', 'https://git.test/ {commit}', 'https://git.test/{commit}"', 'https:///{commit}',
+      'https://git.test\\@evil.test/{commit}', 'https://git.test:port/{commit}', 'https://git.test{commit}'
+    ]],
     ['httpUrl', httpUrl, ['hooks.example', 'ftp://x', 'file:///etc/passwd', 'javascript:1', 'https://']],
     ['events', events, ['deploy_succes', 'deploy_success,all']],
     ['absolutePath', absolutePath, ['www', './www', '/srv/\u0007bell']],

@@ -221,3 +221,16 @@ t.test('what is live here stays live when its record is replaced, and keeps its 
   t.match(findDeployment(store, 'dep_a'), { placed: 1, hasArtifact: true, archiveBytes: 3, archiveSha256: 'abc' })
   t.equal(readFileSync(join(home.deployments, 'dep_a.zip'), 'utf8'), 'zip')
 })
+
+t.test('a deployment keeps where it comes from; what is no provenance is refused', async t => {
+  const { store, take } = await openImport(t)
+  const given = (provenance: unknown) => ({ 'projects.json': [project], 'deployments.json': [{ ...deployment, provenance }] })
+  const wrong: Array<[unknown, RegExp]> = [
+    ['main', /deployments\.json\[0\]\.provenance cannot be imported: it must be an object/],
+    [{ commit: 'main' }, /\.provenance\.commit cannot be imported: it must be 40 or 64/],
+    [{ ci: { system: 'x', url: 'javascript:1' } }, /\.provenance\.ci\.url/]
+  ]
+  for (const [provenance, message] of wrong) await t.rejects(take(given(provenance)), { message })
+  await take(given({ branch: 'main', subject: 'a\nb', repository: 'https://u:hunter2@git.test/x', more: 1 }))
+  t.match(findDeployment(store, 'dep_a')?.provenance, { source: 'cli', branch: 'main', subject: 'a\\nb', repository: 'https://git.test/x', ci: null })
+})

@@ -1,7 +1,8 @@
+import type { Provenance } from '../../lib/model/provenance.js'
 import { css, SvcElement } from '../dom/element.js'
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { agoWords, exactWords, spanWords } from './words.js'
+import { agoWords, commitTitle, commitWords, exactWords, spanWords } from './words.js'
 import { t } from '../words/t.js'
 
 const refreshMs = 15_000
@@ -58,6 +59,18 @@ export class SvcBackgroundFailure extends SvcElement {
   protected override view(): Template {
     return html`${icon('failed')}<span>${t('Failed in the background')}</span>`
   }
+}
+
+/** Commit and tag or branch; null: neither is known. */
+export function originOf(provenance: Provenance | null | undefined): Template | null {
+  if (provenance === null || provenance === undefined) return null
+  const [commit, name] = [commitWords(provenance), provenance.tag ?? provenance.branch]
+  if (commit === null && name === null) return null
+  return html`
+    <span class="origin" translate="no">
+      ${commit === null ? null : html`<code title="${commitTitle(provenance)}">${commit}</code>`}
+      ${name === null ? null : html`<span class="cut muted" title="${name}">${name}</span>`}
+    </span>`
 }
 
 export type Status = 'queued' | 'running' | 'success' | 'failed' | 'idle' | 'skipped' | 'unknown'

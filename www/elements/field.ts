@@ -16,6 +16,8 @@ export interface Field {
   isRequired?: boolean
   isMono?: boolean
   hasFocus?: boolean
+  /** In characters. */
+  maxLength?: number
   /** A field of several lines. */
   rows?: number
   /** Values to choose from; anything else may be typed. */
@@ -39,7 +41,7 @@ export function field(field: Field): Template {
       <input id="${id}" name="${field.name}" type="${field.type ?? 'text'}" class="${shared.kind}" @input="${onInput}"
         list="${field.proposals === undefined ? null : `${id}-proposals`}"
         .value="${field.value ?? ''}" placeholder="${field.placeholder ?? null}"
-        required="${field.isRequired === true}" autofocus="${field.hasFocus === true}" spellcheck="false"
+        maxlength="${field.maxLength ?? null}" required="${field.isRequired === true}" autofocus="${field.hasFocus === true}" spellcheck="false"
         autocomplete="${field.autocomplete ?? 'off'}" autocapitalize="off"
         aria-invalid="${shared.invalid}" aria-describedby="${shared.described || null}">`
     : html`

@@ -30,7 +30,8 @@ export const settingGroups: readonly SettingGroup[] = [
       { key: 'max_extracted_size', words: 'Largest archive, unpacked' },
       { key: 'keep_archives', words: 'Archives kept' },
       { key: 'max_output_size', words: 'Output kept of a deployment' },
-      { key: 'max_home_size', words: 'Size of the data directory' }
+      { key: 'max_home_size', words: 'Size of the data directory' },
+      { key: 'commit_url', words: 'Page of a commit' }
     ]
   },
   {

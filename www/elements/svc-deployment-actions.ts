@@ -1,9 +1,12 @@
 import type { Deployment, DeploymentRow, FinalStatus } from '../../lib/model/deployment.js'
 import type { Changes } from '../../lib/model/manifest.js'
+import type { Project } from '../../lib/model/project.js'
 import type { Calls } from '../server/calls.js'
 import { css, SvcElement } from '../dom/element.js'
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
+import { originOf } from './facts.js'
+import { field, submitted } from './field.js'
 import { liveAmong } from './live.js'
 import { question } from './question.js'
 import { NoticeEvent } from './svc-notices.js'
@@ -47,12 +50,16 @@ declare global {
 
 /** Of a project's deployments the newest: enough to find what is in place. */
 const neighbours = 20
+/** As the server takes it. */
+const maxReason = 500
 
 type Dialog = 'none' | 'roll_back' | 'cancel' | 'mark'
 
 /** What is about to be deployed again, and what that does to what is in place. */
 interface Rollback {
   source: DeploymentRow
+  /** null: not known (yet). */
+  project: Project | null
   /** null: not known (yet). */
   inPlace: DeploymentRow | null
   changes: Changes | null
@@ -65,6 +72,9 @@ interface Rollback {
 export class SvcDeploymentActions extends SvcElement {
   static override sheet = css`
     svc-deployment-actions {
+      .version { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 4px 16px; }
+      .version dt { color: var(--muted); }
+      .version dd { margin: 0; min-width: 0; overflow-wrap: anywhere; }
       .changes { display: grid; gap: 4px; }
       .changes ul {
         max-height: 180px;
@@ -142,7 +152,7 @@ export class SvcDeploymentActions extends SvcElement {
 
   #dialogContent(deployment: DeploymentRow): Template | null {
     if (this.#dialog === 'none') return null
-    const form = (asked: unknown, answer: string, kind: string, work: () => Promise<void>): Template => question({
+    const form = (asked: unknown, answer: string, kind: string, work: (reason: string) => Promise<void>): Template => question({
       asked,
       answer,
       kind,
@@ -155,7 +165,7 @@ export class SvcDeploymentActions extends SvcElement {
     if (this.#dialog === 'roll_back' && this.#rollback !== null) {
       const { source } = this.#rollback
       const button = source.status === 'failed' ? t('Deploy again') : t('Roll back')
-      return form(rollbackWords(this.#rollback), button, 'primary', () => this.#rollBack(source))
+      return form(rollbackWords(this.#rollback), button, 'primary', reason => this.#rollBack(source, reason))
     }
     if (this.#dialog === 'cancel') {
       const words = deployment.status === 'queued'
@@ -196,28 +206,35 @@ export class SvcDeploymentActions extends SvcElement {
 
   async #openRollback(source: DeploymentRow): Promise<void> {
     const { calls } = this
-    this.#rollback = { source, inPlace: null, changes: null }
+    this.#rollback = { source, project: null, inPlace: null, changes: null }
     this.#open('roll_back')
-    try {
-      const { items } = await calls.deployments({ projectId: source.projectId, limit: neighbours }, this.signal)
-      const inPlace = liveAmong(items)
-      this.#rollback = { source, inPlace, changes: null }
+    const tell = (known: Partial<Rollback>): void => {
+      if (this.#rollback?.source !== source) return
+      this.#rollback = { ...this.#rollback, ...known }
       this.update()
-      if (inPlace === null || inPlace.id === source.id) return
-      this.#rollback = { source, inPlace, changes: await calls.changes(source.id, inPlace.id, this.signal) }
-      this.update()
-    } catch {
-      // What it would change is a help, not a condition; the roll-back itself says what stands in its way.
     }
+    // What it would change is a help, not a condition; the roll-back itself says what stands in its way.
+    await Promise.allSettled([
+      calls.project(source.projectId, this.signal).then(project => tell({ project })),
+      this.#findChanges(source, tell)
+    ])
   }
 
-  async #do(event: Event, work: () => Promise<void>): Promise<void> {
-    event.preventDefault()
+  async #findChanges(source: DeploymentRow, tell: (known: Partial<Rollback>) => void): Promise<void> {
+    const { items } = await this.calls.deployments({ projectId: source.projectId, limit: neighbours }, this.signal)
+    const inPlace = liveAmong(items)
+    tell({ inPlace })
+    if (inPlace === null || inPlace.id === source.id) return
+    tell({ changes: await this.calls.changes(source.id, inPlace.id, this.signal) })
+  }
+
+  async #do(event: Event, work: (reason: string) => Promise<void>): Promise<void> {
+    const { reason = '' } = submitted(event)
     this.#isBusy = true
     this.#problem = null
     this.update()
     try {
-      await work()
+      await work(reason.trim())
       this.#dialog = 'none'
     } catch (error) {
       this.#problem = errorWords(error)
@@ -226,8 +243,8 @@ export class SvcDeploymentActions extends SvcElement {
     this.update()
   }
 
-  async #rollBack({ id }: DeploymentRow): Promise<void> {
-    this.dispatchEvent(new RolledBackEvent(await this.calls.rollback(id)))
+  async #rollBack({ id }: DeploymentRow, reason: string): Promise<void> {
+    this.dispatchEvent(new RolledBackEvent(await this.calls.rollback(id, reason)))
   }
 
   async #cancel(): Promise<void> {
@@ -247,18 +264,26 @@ const markWords = (deployment: DeploymentRow, asSuccess: string, asFailed: strin
   opposite(deployment) === 'success' ? asSuccess : asFailed
 const opposite = ({ status }: DeploymentRow): FinalStatus => (status === 'failed' ? 'success' : 'failed')
 
-function rollbackWords({ source, inPlace, changes }: Rollback): Template {
-  const size = source.archiveBytes === null ? '' : `, ${sizeWords(source.archiveBytes)}`
+/** What is deployed again, where to, what that changes, and why. */
+function rollbackWords({ source, project, inPlace, changes }: Rollback): Template {
+  const { fileCount, archiveBytes, projectName, env, startTime } = source
+  const rows: Array<[string, unknown]> = [
+    [t('Version'), html`<span translate="no">${deploymentWords(source)}</span>`],
+    [t('Commit'), originOf(source.provenance)],
+    [t('Deployed'), html`<svc-time at="${startTime}"></svc-time>`],
+    [t('Files'), fileCount === null ? null : numberWords(fileCount)],
+    [t('Archive'), archiveBytes === null ? null : sizeWords(archiveBytes)],
+    [t('Project'), html`<b translate="no">${projectName}</b> (${env})`],
+    [t('Target'), project === null ? '…' : html`<code translate="no">${project.deployPath}</code>`]
+  ]
   return html`
-    <p>
-      ${t('The archive of “{deployment}”', { deployment: deploymentWords(source) })}
-      (<svc-time at="${source.startTime}"></svc-time>${size})
-      ${t('is deployed again, with the project’s scripts. Files in the directory that are not in it stay.')}
-    </p>
+    <dl class="version">${rows.filter(([, value]) => value !== null).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
+    <p>${t('The archive of this version is deployed again, with the project’s scripts. Files in the directory that are not in it stay.')}</p>
     ${inPlace?.id === source.id
       ? html`<p class="muted">${t('Its files are the ones in place now: they are put there once more.')}</p>`
       : null}
-    ${changes === null ? null : changesOf(changes)}`
+    ${changes === null ? null : changesOf(changes)}
+    ${field({ form: 'rollback', name: 'reason', label: t('Reason (optional)'), hint: t('Shown as the message of the new deployment.'), maxLength: maxReason })}`
 }
 
 /** Against what is in place: what is only in the older one comes back, what is only in the newer one stays. */

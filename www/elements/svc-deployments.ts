@@ -2,10 +2,11 @@ import type { ListedDeployment } from '../../lib/model/deployment.js'
 import { css, SvcElement } from '../dom/element.js'
 import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
+import { originOf } from './facts.js'
 import { deploymentWords } from './words.js'
 
 /**
- * Deployments as rows, each a link to its page. Property `items`: newest first. Attributes `single`: they are all of one
+ * Deployments as rows, each a link to its page: what it is about, commit and branch, then the rest. Property `items`: newest first. Attributes `single`: they are all of one
  * project, which then goes without saying; `long`: there may be thousands, of which only those that are seen are on the
  * page (who uses it registers `svc-rows`), its `label` then being the list's name.
  */
@@ -22,36 +23,44 @@ export class SvcDeployments extends SvcElement {
 
       a {
         display: grid;
-        grid-template-columns: 100px minmax(0, 1fr) 130px 76px 16px;
+        grid-template: 'status what where time span next' auto / 100px minmax(0, 1.2fr) minmax(0, 1fr) 130px 76px 16px;
         align-items: center;
         gap: 4px 16px;
         min-height: calc(var(--row) + 8px);
         padding: 6px 16px;
         color: inherit;
       }
+      &[single] a { grid-template-columns: 100px minmax(0, 1fr) minmax(0, 0.6fr) 130px 76px 16px; }
 
       a:hover { background: var(--hover); text-decoration: none; }
       a:focus-visible { outline-offset: -2px; border-radius: 8px; }
       li:first-child a { border-radius: 7px 7px 0 0; }
       li:last-child a { border-radius: 0 0 7px 7px; }
       li:only-child a { border-radius: 7px; }
-      .what { display: flex; align-items: baseline; gap: 10px; min-width: 0; }
-      .what b { flex: none; max-width: 60%; font-weight: 500; }
-      .what > .icon { align-self: center; color: var(--muted); }
-      .what svc-background-failure { align-self: center; }
+      svc-status { grid-area: status; }
+      .what { grid-area: what; display: flex; align-items: center; gap: 10px; min-width: 0; }
+      .what b { font-weight: 500; }
+      .what > .icon { color: var(--muted); }
+      .where { grid-area: where; display: grid; grid-template-columns: minmax(0, 1.4fr) minmax(0, 1fr); align-items: baseline; gap: 4px 16px; min-width: 0; }
+      &[single] .where { grid-template-columns: minmax(0, 1fr); }
       svc-time, svc-span { color: var(--muted); font-size: var(--size-13); white-space: nowrap; }
-      svc-span { text-align: right; }
-      a > .icon { color: var(--muted); }
+      svc-time { grid-area: time; }
+      svc-span { grid-area: span; text-align: right; }
+      a > .icon { grid-area: next; color: var(--muted); }
 
       @media (max-width: 719px) {
-        a { grid-template-columns: minmax(0, 1fr) auto 16px; padding-block: 10px; }
-        .what { grid-column: 1 / 3; grid-row: 1; }
-        svc-status { grid-row: 2; }
-        svc-time { grid-row: 2; }
+        a, &[single] a {
+          grid-template: 'what what next' auto 'where where next' auto 'status time next' auto / minmax(0, 1fr) auto 16px;
+          gap: 2px 16px;
+          padding-block: 10px;
+        }
+        .where, &[single] .where { display: flex; gap: 12px; font-size: var(--size-13); }
+        .where > * { flex: 0 1 auto; min-width: 0; }
+        .where > span:empty { display: none; }
+        .where > .cut:last-child { flex: none; max-width: 45%; }
         svc-span { display: none; }
-        a > .icon { grid-row: 1 / 3; grid-column: 3; }
-        svc-rows { --row-px: 69px; }
-        &[long] a { height: 69px; }
+        svc-rows { --row-px: 93px; }
+        &[long] a { height: 93px; }
       }
     }
   `
@@ -79,14 +88,16 @@ export class SvcDeployments extends SvcElement {
 
   #link(item: ListedDeployment, isCurrent: boolean): Template {
     const words = deploymentWords(item)
-    const what = this.hasAttribute('single')
-      ? html`<b class="cut">${words}</b><code class="cut muted">${item.id.slice(-6)}</code>`
-      : html`<b class="cut">${item.projectName}</b><span class="cut muted">${words}</span>`
+    const isSingle = this.hasAttribute('single')
+    const origin = originOf(item.provenance) ?? (isSingle ? html`<code class="muted">${item.id.slice(-6)}</code>` : html`<span></span>`)
     return html`
       <a href="deployments/${item.id}" tabindex="${isCurrent ? null : '-1'}">
         <svc-status state="${item.status}"></svc-status>
-        <span class="what" title="${words}">${item.triggerSource === 'rollback' ? icon('roll-back') : null}${what}
-          ${item.backgroundFailed ? html`<svc-background-failure></svc-background-failure>` : null}</span>
+        <span class="what" title="${words}" translate="no">
+          ${item.triggerSource === 'rollback' ? icon('roll-back') : null}<b class="cut">${words}</b>
+          ${item.backgroundFailed ? html`<svc-background-failure></svc-background-failure>` : null}
+        </span>
+        <span class="where">${origin}${isSingle ? null : html`<span class="cut muted" translate="no">${item.projectName}</span>`}</span>
         <svc-time at="${item.startTime}"></svc-time>
         <svc-span from="${item.startTime}" to="${item.endTime}"></svc-span>
         ${icon('next')}

@@ -1,4 +1,5 @@
 import type { DeploymentRow, StepName } from '../../lib/model/deployment.js'
+import type { Provenance } from '../../lib/model/provenance.js'
 import { language as languageNow, t } from '../words/t.js'
 
 /* Values as words for people. Pure; the reader's zone comes from the runtime unless a test hands another in. */
@@ -145,10 +146,24 @@ export const stepWords: ReadonlyArray<{ name: StepName; words: string }> = [
   { name: 'cleanup', words: 'Clean up' }
 ]
 
-/** What a deployment is called where its project is known: its message, or what started it. */
-export function deploymentWords(deployment: Pick<DeploymentRow, 'message' | 'triggerSource'>): string {
-  if (deployment.message !== null && deployment.message !== '') return deployment.message
-  return deployment.triggerSource === 'rollback' ? t('Rollback') : t('Pushed')
+/** What a deployment is called where its project is known: its message, the subject of its commit, or what started it. */
+export function deploymentWords(
+  { message, triggerSource, provenance }: Pick<DeploymentRow, 'message' | 'triggerSource'> & Partial<Pick<DeploymentRow, 'provenance'>>
+): string {
+  if (message !== null && message !== '') return message
+  const subject = provenance?.subject ?? null
+  if (triggerSource === 'rollback') return subject === null ? t('Rollback') : t('Rollback: {subject}', { subject })
+  return subject ?? (provenance?.source === 'panel' ? t('From the panel') : t('Pushed'))
+}
+
+/** The first digits of a commit; the star says that files differed from it. */
+export function commitWords({ commit, dirty }: Provenance): string | null {
+  return commit === null ? null : `${commit.slice(0, 7)}${dirty === true ? '*' : ''}`
+}
+
+/** The whole id, and that files differed from it. */
+export function commitTitle({ commit, dirty }: Provenance): string {
+  return dirty === true ? t('{commit}, with changes that were not committed', { commit: commit ?? '' }) : (commit ?? '')
 }
 
 /** How long a deployment took, or has taken so far. */

@@ -1,4 +1,5 @@
 import type { Deployment } from '../../lib/model/deployment.js'
+import type { Project } from '../../lib/model/project.js'
 import { Refused } from '../server/client.js'
 import { followEvents } from '../server/sse.js'
 import type { ServerEvent } from '../server/sse.js'
@@ -14,9 +15,10 @@ import { SvcDialog } from '../elements/svc-dialog.js'
 import { SvcFailure } from '../elements/svc-failure.js'
 import type { ShowLineEvent } from '../elements/svc-failure.js'
 import { SvcLog } from '../elements/svc-log.js'
-import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/facts.js'
+import { originOf, SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/facts.js'
+import { originRows, outside, senderWords } from '../elements/origin.js'
 import { SvcSteps } from '../elements/svc-steps.js'
-import { addressWords, deploymentWords, errorWords, sizeWords, timeWords } from '../elements/words.js'
+import { addressWords, deploymentWords, errorWords, exactWords, sizeWords, timeWords } from '../elements/words.js'
 import { DeploymentOutput } from '../state/deployment-output.js'
 import type { DeploymentOutputNeeds } from '../state/deployment-output.js'
 import { Page } from './page.js'
@@ -35,6 +37,16 @@ export class DeploymentPage extends Page {
     svc-page-deployment {
       .verdict { display: flex; flex-wrap: wrap; align-items: center; gap: 2px 16px; color: var(--muted); }
       .verdict svc-status { font-size: var(--size-14); }
+      .page-head > div:first-child { grid-template-columns: minmax(0, 1fr); }
+      .page-head h1 { overflow-wrap: anywhere; }
+      .lead { display: flex; flex-wrap: wrap; align-items: baseline; gap: 2px 12px; margin-block: 2px 4px; }
+      .lead .origin .muted { color: var(--text); }
+      .lead > * { min-width: 0; max-width: 100%; overflow-wrap: anywhere; }
+      .lead a { display: inline-flex; align-items: center; gap: 6px; }
+      .place { display: flex; flex-wrap: wrap; gap: 2px 24px; margin-top: 6px; font-size: var(--size-13); }
+      .place > div { display: flex; gap: 8px; min-width: 0; max-width: 100%; }
+      .place dt { flex: none; color: var(--muted); }
+      .place dd { margin: 0; min-width: 0; overflow-wrap: anywhere; }
       .head-actions { display: flex; flex-wrap: wrap; gap: 8px; }
       .body { display: grid; grid-template-columns: 280px minmax(0, 1fr); gap: 32px; align-items: start; }
       .aside { display: grid; gap: 28px; grid-template-columns: minmax(0, 1fr); }
@@ -66,6 +78,7 @@ export class DeploymentPage extends Page {
   `
 
   #deployment!: Resource<Deployment>
+  #project: Resource<Project> | undefined
   #streamProblem: string | null = null
   #lastStepsMs = 0
   #output: DeploymentOutput | undefined
@@ -191,13 +204,14 @@ export class DeploymentPage extends Page {
       <div class="page-head">
         <div>
           <h1 translate="no">${deploymentWords(deployment)}</h1>
+          ${lead(deployment)}
           <p class="verdict" role="status">
             <svc-status state="${status}"></svc-status>
             ${hasBackgroundFailure ? html`<svc-background-failure></svc-background-failure>` : null}
             <svc-span from="${startTime}" to="${deployment.endTime}"></svc-span>
-            <svc-time at="${startTime}"></svc-time>
             ${deployment.rollbackOf === null ? null : origin(deployment.rollbackOf)}
           </p>
+          ${this.#placeOf(deployment)}
         </div>
         <div class="head-actions">
         ${against !== null
@@ -218,7 +232,8 @@ export class DeploymentPage extends Page {
       <div class="body">
         <div class="aside">
           <section><h2>${t('Steps')}</h2><svc-steps .deployment="${deployment}"></svc-steps></section>
-          <section class="details"><h2>${t('Details')}</h2>${facts(deployment)}</section>
+          <section class="details"><h2>${t('Details')}</h2>${factList(facts(deployment))}</section>
+          ${deployment.provenance === null ? null : originSection(deployment)}
           ${deployment.scripts.map(ran => html`
             <section class="script">
               <h2>${ran.step === 'preDeploy' ? t('Pre-deploy script') : t('Post-deploy script')}</h2>
@@ -236,6 +251,18 @@ export class DeploymentPage extends Page {
         </div>
       </div>
       ${against === null || this.#compareModule !== 'there' ? null : this.#compare(deployment, against)}`
+  }
+
+  /** Project, target and date, as they are also on a page that was linked from elsewhere. */
+  #placeOf({ projectId, projectName, startTime }: Deployment): Template {
+    this.#project ??= this.resource(signal => this.context.calls.project(projectId, signal))
+    const target = this.#project.value?.deployPath
+    return html`
+      <dl class="place">
+        <div><dt>${t('Project')}</dt><dd><a href="projects/${projectId}" translate="no">${projectName}</a></dd></div>
+        ${target === undefined ? null : html`<div><dt>${t('Target')}</dt><dd><code translate="no">${target}</code></dd></div>`}
+        <div><dt>${t('Started')}</dt><dd>${exactWords(startTime)} (<svc-time at="${startTime}"></svc-time>)</dd></div>
+      </dl>`
   }
 
   #compare(deployment: Deployment, against: string): Template {
@@ -276,10 +303,30 @@ export class DeploymentPage extends Page {
 
 const origin = (id: string): Template => html`<a href="deployments/${id}">${t('rolled back to an earlier deployment')}</a>`
 
-function facts(deployment: Deployment): Template {
-  const { archiveBytes, archiveSha256, fileCount, actorIp, claimedIp, env, id, triggerSource, hasArtifact } = deployment
-  const rows: Array<[string, unknown]> = [
-    [t('Started by'), triggerSource === 'rollback' ? t('a roll-back') : t('a push')],
+/** Commit, branch and author, before all else. */
+function lead({ provenance, commitUrl }: Deployment): Template | null {
+  const origin = originOf(provenance)
+  if (provenance === null || origin === null) return null
+  return html`
+    <p class="lead">
+      ${commitUrl === undefined ? origin : outside(commitUrl, origin)}
+      ${provenance.author === null ? null : html`<span class="muted">${t('by {author}', { author: provenance.author })}</span>`}
+    </p>`
+}
+
+function originSection(deployment: Deployment): Template {
+  return html`
+    <section class="details">
+      <h2>${t('Where it comes from')}</h2>
+      ${factList(originRows(deployment))}
+      <p class="muted small">${t('As the client says; svc has not checked it.')}</p>
+    </section>`
+}
+
+function facts(deployment: Deployment): Array<[string, unknown]> {
+  const { archiveBytes, archiveSha256, fileCount, actorIp, claimedIp, env, id, hasArtifact } = deployment
+  return [
+    [t('Started by'), senderWords(deployment)],
     [t('From'), addressWords(actorIp, claimedIp)],
     [t('Environment'), env],
     [t('Files'), fileCount === null ? null : numberWords(fileCount)],
@@ -287,6 +334,9 @@ function facts(deployment: Deployment): Template {
     ['SHA-256', archiveSha256 && html`<code title="${archiveSha256}">${archiveSha256.slice(0, 12)}…</code>`],
     [t('Id'), html`<code>${id}</code>`]
   ]
+}
+
+function factList(rows: ReadonlyArray<[string, unknown]>): Template {
   const known = rows.filter(([, value]) => value !== null && value !== undefined && value !== '')
   return html`<dl class="facts number">${known.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
 }

@@ -16,6 +16,7 @@ import { countWords, numberWords, t } from '../words/t.js'
 const refreshMs = 5000
 /** More is loaded before the reader comes to the end. */
 const aheadPx = 3000
+const maxProposals = 50
 
 const statuses: ReadonlyArray<{ value: DeploymentStatus; words: string }> = [
   { value: 'running', words: 'Running' },
@@ -24,16 +25,17 @@ const statuses: ReadonlyArray<{ value: DeploymentStatus; words: string }> = [
   { value: 'failed', words: 'Failed' }
 ]
 
-/** All deployments, newest first. Query `status`, `project`: only those. */
+/** All deployments, newest first. Query `status`, `project`, `branch`, `commit`: only those. */
 export class DeploymentsPage extends Page {
   static override sheet = css`
     svc-page-deployments {
       .filters { display: flex; flex-wrap: wrap; gap: 8px; }
       .filters select { width: auto; max-width: 240px; }
+      .filters input[type='search'] { width: 150px; }
       .more { display: flex; justify-content: space-between; align-items: center; gap: 16px; }
       @media (max-width: 719px) {
         .filters { flex-basis: 100%; }
-        .filters select { flex: 1; min-width: 0; }
+        .filters select, .filters input[type='search'] { flex: 1 1 40%; width: auto; min-width: 0; }
       }
     }
   `
@@ -75,7 +77,8 @@ export class DeploymentsPage extends Page {
   get #query(): ListQuery {
     const { query } = this.place
     const status = statuses.find(({ value }) => value === query.get('status'))?.value
-    return { status, projectId: query.get('project') ?? undefined }
+    const text = (name: string): string | undefined => query.get(name) || undefined
+    return { status, projectId: text('project'), branch: text('branch'), commit: text('commit') }
   }
 
   /** Near the end of what is loaded, the next page is. */
@@ -93,6 +96,8 @@ export class DeploymentsPage extends Page {
         <div><h1>${t('Deployments')}</h1></div>
         <div class="filters">
           ${this.#select('project', t('Every project'), t('Which project'), projects)}
+          ${this.#text('branch', t('Branch'), this.#branches())}
+          ${this.#text('commit', t('Commit'), [])}
           ${this.#select('status', t('Every status'), t('Which status'), statuses.map(({ value, words }) => ({ value, words: t(words) })))}
         </div>
       </div>
@@ -109,6 +114,28 @@ export class DeploymentsPage extends Page {
         ${options.map(({ value, words }) => html`
           <option value="${value}" .selected="${value === chosen}">${words}</option>`)}
       </select>`
+  }
+
+  #text(name: string, label: string, proposals: readonly string[]): Template {
+    const choose = (event: Event): void => this.#seek(name, event.currentTarget as HTMLInputElement)
+    return html`
+      <input type="search" name="${name}" aria-label="${label}" placeholder="${label}" list="filter-${name}" spellcheck="false"
+        autocomplete="off" autocapitalize="off" maxlength="300" .value="${this.place.query.get(name) ?? ''}" @change="${choose}">
+      <datalist id="filter-${name}">${proposals.map(each => html`<option value="${each}"></option>`)}</datalist>`
+  }
+
+  /** Those of the deployments that are loaded. */
+  #branches(): string[] {
+    const branches = (this.#shown.value?.items ?? []).map(({ provenance }) => provenance?.branch ?? '')
+    return [...new Set(branches)].filter(branch => branch !== '').slice(0, maxProposals)
+  }
+
+  /** The server would refuse what cannot be the beginning of a commit's id. */
+  #seek(name: string, input: HTMLInputElement): void {
+    const value = input.value.trim()
+    const isUsable = name !== 'commit' || value === '' || /^[0-9a-f]{4,64}$/i.test(value)
+    input.setCustomValidity(isUsable ? '' : t('At least 4 digits of a commit’s id are needed (0–9, a–f)'))
+    if (input.reportValidity()) this.#choose(name, value)
   }
 
   #choose(name: string, value: string): void {

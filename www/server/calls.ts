@@ -19,6 +19,9 @@ export interface FoundGroup {
 export interface DeploymentQuery {
   projectId?: string | undefined
   status?: DeploymentStatus | undefined
+  branch?: string | undefined
+  /** The first digits of a commit, at least four. */
+  commit?: string | undefined
   limit: number
   /** The id of the last deployment of the page before. */
   before?: string | undefined
@@ -84,8 +87,8 @@ export interface Calls {
   output(id: string): Promise<Blob>
   /** What a deployment put in place that another had otherwise. */
   changes(id: string, against: string, signal?: AbortSignal): Promise<Changes>
-  /** Starts a roll-back (decisions §4), and gives its id once it is recorded. */
-  rollback(id: string): Promise<string>
+  /** Starts a roll-back (decisions §4) for a reason, which may be empty, and gives its id once it is recorded. */
+  rollback(id: string, reason: string): Promise<string>
   cancel(id: string): Promise<void>
   mark(id: string, status: FinalStatus): Promise<Deployment>
 }
@@ -155,9 +158,9 @@ export function createCalls(client: Client): Calls {
     },
     changes: (id, against, signal) =>
       ask('GET', `api/deployments/${segment(id)}/changes?against=${segment(against)}`, { signal }),
-    async rollback(id) {
+    async rollback(id, reason) {
       const headers = { accept: 'application/x-ndjson' }
-      const response = await send('POST', `api/deployments/${segment(id)}/rollback`, { headers })
+      const response = await send('POST', `api/deployments/${segment(id)}/rollback`, { headers, body: { message: reason || null } })
       // The stream is let go: who shows the deployment follows it by its id. It goes on without a listener.
       await response.body?.cancel()
       return response.headers.get(deployIdHeader) ?? ''

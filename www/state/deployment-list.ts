@@ -8,7 +8,7 @@ export type Shown = DeploymentPage
 export const pageSize = 100
 
 /** The filter, and the page of its newest. */
-export type ListQuery = Pick<DeploymentQuery, 'projectId' | 'status'>
+export type ListQuery = Pick<DeploymentQuery, 'projectId' | 'status' | 'branch' | 'commit'>
 
 /** The newest again, put in front of those that are known: where they do not meet, those further down are let go. */
 export async function refreshed(

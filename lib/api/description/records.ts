@@ -8,7 +8,7 @@ import { labelColors, type Label } from '../../model/label.js'
 import { logKinds, type LogSource, type LogSourceMeta, type LogWindow } from '../../model/log-source.js'
 import type { ContainerFigures, DiskFigures, MachineHistory, MachineMinute, MemoryFigures, ResourceSnapshot } from '../../model/machine.js'
 import type { Changes, ManifestFile } from '../../model/manifest.js'
-import type { DayCounts, Overview, PinnedProject, RecentDays } from '../../model/overview.js'
+import type { BrokenProject, DayCounts, DeploymentBrief, Overview, PinnedProject, ProjectOverview, RecentDays } from '../../model/overview.js'
 import { notificationKinds, type NotificationTargetView } from '../../model/notification-target.js'
 import type { PlaceEntry, PlaceHome, PlaceListing } from '../../model/place.js'
 import type { Pm2App, Pm2Binding, Pm2Details } from '../../model/pm2.js'
@@ -86,7 +86,7 @@ export const deployment = named('Deployment', record<DeploymentAnswer>({
   message: nullable(text('New prices')), env, hasArtifact: boolean(true), archiveBytes: nullableBytes, archiveSha256: nullable(sha256),
   fileCount: nullable(integer(12)), errorMessage: nullableText, actorIp: nullable(text('192.0.2.7')), claimedIp: nullableText,
   placed: nullable(integer(3)), provenance: nullable(provenance), steps: list(step), scripts: list(ranScript),
-  backgroundFailed: optional(constant(true)), output: optional(text('→ Extracting 12 files\n')), outputTruncated: optional(boolean(true))
+  backgroundFailed: optional(constant(true)), commitUrl: optional(text('https://git.example.org/shop/commit/4b825dc6')), output: optional(text('→ Extracting 12 files\n')), outputTruncated: optional(boolean(true))
 }))
 
 export const manifestFile = record<ManifestFile>({
@@ -179,7 +179,20 @@ const dayCounts = record<DayCounts>({ date: text('2030-01-02'), success: integer
 const pinned = record<PinnedProject>({
   id: projectId, name: text('Shop'), env, status: oneOf(['idle', 'running', 'success', 'failed'], 'success'), lastDeployAt: nullableInstant
 })
+const brief = record<DeploymentBrief>({
+  id: deployId, triggerSource: oneOf(['cli', 'rollback']), startTime: instant, endTime: nullableInstant, message: nullable(text('New prices')),
+  status: oneOf(statuses, 'failed'), hasArtifact: boolean(true), errorMessage: nullableText, provenance: nullable(provenance), backgroundFailed: optional(constant(true))
+})
+const broken = record<BrokenProject>({
+  projectId, projectName: text('Shop'), projectEnv: env, since: instant, failed: brief, lastGood: nullable(brief), isLastGoodLive: boolean(false),
+  goingId: nullable(deployId, null)
+})
+export const projectOverview = record<ProjectOverview>({
+  live: nullable(deployment as never), liveSource: nullable(deployment as never, null), broken: nullable(broken, null),
+  deployments: list(deployment) as never, deploymentCount: integer(12)
+})
 export const overview = record<Overview>({
+  broken: record<Overview['broken']>({ total: integer(0), items: list(broken) }),
   status: serverStatus, health: healthReport, runningCount: integer(0), queuedCount: integer(0), deployments: list(deployment) as never, pinned: list(pinned),
   newestProject: nullable(project, null), days: nullable(record<RecentDays>({ today: text('2030-01-02'), items: list(dayCounts) }))
 })

@@ -1,6 +1,8 @@
 import { maskToken } from '../../config/precedence.js'
 import { defineCommand, exitCodes } from '../command.js'
-import { paintStatus } from '../deployment-table.js'
+import type { ListedDeployment } from '../../model/deployment.js'
+import { paintStatus, shownMessage } from '../deployment-table.js'
+import { originWords } from '../origin-words.js'
 import { loadConfiguration, openAdminApi } from '../session.js'
 import { adminDetails, sharedOptions } from '../common-options.js'
 import { relativeTime } from '../units.js'
@@ -22,9 +24,12 @@ export const command = defineCommand({
     const { output } = context
     const { env, server, token } = options
     const { config } = await loadConfiguration(context, { flags: { server, token }, env, project: 'optional' })
-    const projects = await (await openAdminApi(context, config)).projects()
+    const api = await openAdminApi(context, config)
+    const projects = await api.projects()
+    const newest = projects.length === 0 ? new Map<string, ListedDeployment>() : await api.newestDeployments()
     if (options.json) {
-      output.json(projects.map(project => ({ ...project, token: maskToken(project.token) })))
+      const lastOf = (id: string): ListedDeployment | null => newest.get(id) ?? null
+      output.json(projects.map(project => ({ ...project, token: maskToken(project.token), lastDeployment: lastOf(project.id) })))
       return exitCodes.success
     }
     if (projects.length === 0) {
@@ -42,8 +47,14 @@ export const command = defineCommand({
       },
       { header: 'ENV', cell: project => project.env, shrinkTo: 6 },
       { header: 'LAST DEPLOYED', cell: project => relativeTime(project.lastDeployAt, nowMs) },
+      { header: 'LAST MESSAGE', cell: ({ id }) => lastMessage(newest.get(id)), shrinkTo: 8 },
+      { header: 'COMMIT', cell: ({ id }) => originWords(newest.get(id)?.provenance), shrinkTo: 8 },
       { header: 'TARGET', cell: project => project.deployPath, shrinkTo: 10 }
     ])
     return exitCodes.success
   }
 })
+
+function lastMessage(row: ListedDeployment | undefined): string {
+  return row === undefined ? '' : shownMessage(row)
+}

@@ -1,6 +1,7 @@
 import type { Api } from '../api.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { withInterrupts } from '../interrupts.js'
+import { headline } from '../origin-words.js'
 import { loadConfiguration, openAdminApi } from '../session.js'
 import { adminDetails, sharedOptions } from '../common-options.js'
 
@@ -30,6 +31,7 @@ export const command = defineCommand({
     const { env, server, token } = options
     const { config } = await loadConfiguration(context, { flags: { server, token }, env, project: 'optional' })
     const api = await openAdminApi(context, config)
+    if (!options.json) await noteHead(api, operands.deployId, context.output)
     return options.follow
       ? follow(api, operands.deployId, options, context)
       : print(api, operands.deployId, options, context)
@@ -54,6 +56,12 @@ async function print(
   if (last !== undefined && last !== 10) await output.write('\n')
   await noteBackground(api, deployId, output)
   return exitCodes.success
+}
+
+/** Says what the output is of, beside it. If that is not known, the output itself says why. */
+async function noteHead(api: Api, deployId: string, output: Context['output']): Promise<void> {
+  const row = await api.deployment(deployId, { output: 'end' }).catch(() => null)
+  if (row !== null) output.note(`${row.id}: ${headline(row)}`)
 }
 
 /** The output says it in its last lines, and the status never. */

@@ -6,13 +6,17 @@ import { sendReport } from '../../notify/telemetry.js'
 import { isBroken, type Api, type Run } from '../api.js'
 import { usage } from '../args.js'
 import { defineCommand, type Context } from '../command.js'
-import { commitSubject } from '../git.js'
+import { createCiLog } from '../ci-log.js'
 import { withInterrupts } from '../interrupts.js'
 import type { PackedArchive } from '../pack.js'
+import type { Provenance } from '../../model/provenance.js'
 import { splitList } from '../lists.js'
 import { packProject } from '../packing.js'
 import { Interrupted } from '../prompt.js'
+import { collectProvenance } from '../provenance.js'
+import { failedResult, nothingKnown, pageOf, type Known } from '../run-result.js'
 import { loadConfiguration, openDeployApi, projectIdOf } from '../session.js'
+import { appendSummary } from '../step-summary.js'
 import { checkMessage, packOptions, sharedOptions } from '../common-options.js'
 import { formatBytes } from '../../base/size.js'
 import { humanDuration } from '../units.js'
@@ -41,6 +45,11 @@ export const command = defineCommand({
       help: 'whether the deployment ends without waiting for the --post script; without a value: true'
     },
     'set-env': { type: 'text', value: 'NAME=value', repeatable: true, help: 'a variable for the scripts' },
+    provenance: {
+      type: 'switch',
+      default: true,
+      help: 'do not say where the files come from: git commit, branch, CI run'
+    },
     json: { type: 'switch', help: 'print the result as JSON on standard output, the lines on standard error' }
   },
   details:
@@ -58,44 +67,63 @@ export const command = defineCommand({
     ]
   ],
   async run({ options }, context) {
-    const { json } = options
-    const postDeployAsync = options['post-deploy-async']
-    checkMessage(options.message)
-    const { config } = await loadConfiguration(context, {
-      flags: {
-        token: options.token,
-        server: options.server,
-        project: options.project,
-        out: options.out,
-        ignore: options.ignore.flatMap(splitList),
-        noIgnoreBuiltin: !options['ignore-builtin'],
-        pre: options.pre,
-        post: options.post,
-        command: options.command,
-        ...(postDeployAsync !== undefined && {
-          postDeployAsync: postDeployAsync === 'true' || postDeployAsync === '1'
-        }),
-        setEnv: variables(options['set-env'])
-      },
-      env: options.env,
-      project: 'needed'
-    })
-    const projectId = projectIdOf(context, config)
-    const api = await openDeployApi(context, config)
-    const report = reportPush(context)
-    const watched = await withInterrupts(context.host, async signal => {
-      const message = options.message ?? (await commitSubject(context.cwd, context.env))
-      const run = await packAndUpload({ api, projectId, config, fields: formFields(config, message), signal }, context)
-      return watchRun(run, context, {
-        api,
-        projectId,
-        print: json ? context.output.note : context.output.print,
-        signal
+    const { json, message } = options
+    const known = { ...nothingKnown(), message: message ?? null }
+    return await reportingFailure(context, { known, json }, async () => {
+      const postDeployAsync = options['post-deploy-async']
+      checkMessage(message)
+      const { config } = await loadConfiguration(context, {
+        flags: {
+          token: options.token,
+          server: options.server,
+          project: options.project,
+          out: options.out,
+          ignore: options.ignore.flatMap(splitList),
+          noIgnoreBuiltin: !options['ignore-builtin'],
+          pre: options.pre,
+          post: options.post,
+          command: options.command,
+          ...(postDeployAsync !== undefined && {
+            postDeployAsync: postDeployAsync === 'true' || postDeployAsync === '1'
+          }),
+          setEnv: variables(options['set-env'])
+        },
+        env: options.env,
+        project: 'needed'
       })
-    }).finally(() => report.abort())
-    return reportRun(watched, context, { what: `deployed to ${projectId}`, json })
+      const projectId = (known.projectId = projectIdOf(context, config))
+      const api = await openDeployApi(context, config)
+      const origin = options.provenance ? collectProvenance(context.cwd, context.env) : Promise.resolve(null)
+      const print = json ? context.output.note : context.output.print
+      const log = createCiLog(context.env, { print, isRaw: !json && context.host.stdout.isTTY !== true })
+      const report = reportPush(context)
+      const watched = await withInterrupts(context.host, async signal => {
+        const run = await packAndUpload({ api, projectId, config, origin, known, signal }, context)
+        log.open('Output of the deployment')
+        return await watchRun(run, context, { api, projectId, print: log.line, signal }).finally(log.close)
+      }).finally(() => report.abort())
+      return () => reportRun(watched, context, { api, what: `deployed to ${projectId}`, json, known, harmless: log.harmless })
+    })
   }
 })
+
+/**
+ * Runs `push`, and what it returns. A failure of `push` itself is also a result: as JSON, and in the summary of a CI job,
+ * with what is known. Throws it again.
+ */
+async function reportingFailure(
+  context: Context,
+  { known, json }: { known: Known; json: boolean },
+  push: () => Promise<() => Promise<number>>
+): Promise<number> {
+  const report = await push().catch(async (error: unknown) => {
+    const result = failedResult(error, known)
+    if (json) context.output.json(result)
+    await appendSummary(result, context)
+    throw error
+  })
+  return await report()
+}
 
 /** Usage statistics (§6.6), beside the push; aborted when that is over. */
 function reportPush({ env, cwd }: Context): AbortController {
@@ -119,7 +147,7 @@ function variables(pairs: readonly string[]): Record<string, string> {
 }
 
 /** The form fields of §4.6, and `message`. What is not configured is not sent: the server's own setting holds. */
-function formFields(config: EffectiveConfig, message: string | undefined): Record<string, string | undefined> {
+function formFields(config: EffectiveConfig, { message, provenance }: Known): Record<string, string | undefined> {
   const { preDeploy, postDeploy, postDeployAsync, env } = config
   const values = Object.fromEntries(Object.entries(env).map(([name, { value }]) => [name, value]))
   return {
@@ -127,7 +155,8 @@ function formFields(config: EffectiveConfig, message: string | undefined): Recor
     postDeploy: postDeploy?.value,
     postDeployAsync: postDeployAsync.source === 'default' ? undefined : String(postDeployAsync.value),
     env: Object.keys(values).length === 0 ? undefined : JSON.stringify(values),
-    message: message || undefined
+    message: message || undefined,
+    provenance: provenance === null ? undefined : JSON.stringify(provenance)
   }
 }
 
@@ -135,15 +164,24 @@ interface Upload {
   api: Api
   projectId: string
   config: EffectiveConfig
-  fields: Record<string, string | undefined>
+  /** Where the files come from: asked for while they are packed. Never rejects. */
+  origin: Promise<Provenance | null>
+  /** What becomes known on the way. */
+  known: Known
   signal: AbortSignal
 }
 
 /** The archive is gone again before the deployment is watched, however it went. */
 async function packAndUpload(request: Upload, context: Context): Promise<Run> {
-  const archive = await packProject(context, request.config, { signal: request.signal })
+  const { api, config, origin, known, signal } = request
+  const archive = await packProject(context, config, { signal })
   try {
-    return await upload(archive, request, context)
+    known.provenance = await origin
+    known.message ??= known.provenance?.subject ?? null
+    const run = await upload(archive, request, context)
+    known.deployId = run.deployId
+    known.url = pageOf(api, run.deployId, run.page)
+    return run
   } finally {
     await archive.discard()
   }
@@ -151,7 +189,7 @@ async function packAndUpload(request: Upload, context: Context): Promise<Run> {
 
 async function upload(
   archive: PackedArchive,
-  { api, projectId, fields, signal }: Upload,
+  { api, projectId, config, known, signal }: Upload,
   { output }: Context
 ): Promise<Run> {
   const startedAtMs = Date.now()
@@ -162,6 +200,7 @@ async function upload(
     bar.update(bytes, archive.bytes)
   }
   try {
+    const fields = formFields(config, known)
     const run = await api.upload({ projectId, archive, fields, onProgress, signal })
     bar.end(`Uploaded ${formatBytes(archive.bytes)} in ${humanDuration(Date.now() - startedAtMs)}`)
     return run

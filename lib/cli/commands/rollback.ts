@@ -7,6 +7,8 @@ import { withInterrupts } from '../interrupts.js'
 import { confirm, Interrupted, mustAsk } from '../prompt.js'
 import { loadConfiguration, openAdminApi, projectIdOf } from '../session.js'
 import { adminDetails, checkMessage, sharedOptions } from '../common-options.js'
+import { messageWords, originWords } from '../origin-words.js'
+import { nothingKnown } from '../run-result.js'
 import { relativeTime } from '../units.js'
 import { reportRun, watchRun } from '../watch.js'
 
@@ -88,8 +90,10 @@ async function named(api: Api, deployId: string, projectId: string | undefined):
 }
 
 function describe(source: Deployment): string {
-  const message = source.message === null ? '' : `, "${source.message}"`
-  return oneLine(`${source.projectName} to ${source.id} (${relativeTime(source.startTime, Date.now())}${message})`)
+  const words = messageWords(source)
+  const origin = originWords(source.provenance)
+  const details = [relativeTime(source.startTime, Date.now()), words && `"${words}"`, origin].filter(Boolean)
+  return oneLine(`${source.projectName} to ${source.id} (${details.join(', ')})`)
 }
 
 const notKnown = 'It is not known whether the rollback began: no answer came. "svc status" shows it if it did'
@@ -114,5 +118,7 @@ async function rollBack(
       signal
     })
   })
-  return reportRun(watched, context, { what: `rolled back to ${source.id}`, json })
+  const { projectId, provenance } = source
+  const known = { ...nothingKnown(), projectId, provenance: provenance ?? null, message: message ?? null }
+  return await reportRun(watched, context, { api, what: `rolled back to ${source.id}`, json, known })
 }

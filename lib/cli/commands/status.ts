@@ -19,6 +19,8 @@ export const command = defineCommand({
       maximum: 50,
       help: 'so many deployments'
     },
+    branch: { type: 'text', value: 'name', help: 'only deployments of this git branch' },
+    commit: { type: 'text', value: 'id', help: 'only deployments of this git commit; at least 4 digits' },
     env: sharedOptions.env,
     server: sharedOptions.server,
     token: sharedOptions.adminToken,
@@ -27,11 +29,12 @@ export const command = defineCommand({
   details: adminDetails,
   examples: [
     ['status', 'the project of this directory and its last five deployments'],
-    ['status proj_abcdefghijklmnop --limit 20', 'another project, further back']
+    ['status proj_abcdefghijklmnop --limit 20', 'another project, further back'],
+    ['status --branch main', 'what came from one branch']
   ],
   async run({ options, operands }, context) {
     const { output } = context
-    const { env, server, token, limit } = options
+    const { env, server, token, limit, branch, commit } = options
     const { config } = await loadConfiguration(context, {
       flags: { server, token, project: operands.projectId },
       env,
@@ -39,18 +42,19 @@ export const command = defineCommand({
     })
     const projectId = projectIdOf(context, config)
     const api = await openAdminApi(context, config)
-    const [project, deployments] = await Promise.all([api.project(projectId), api.deployments({ projectId, limit })])
+    const [project, deployments] = await Promise.all([api.project(projectId), api.deployments({ projectId, limit, branch, commit })])
     if (options.json) {
       output.json({ project: { ...project, token: maskToken(project.token) }, deployments })
       return exitCodes.success
     }
     const { paint } = output
     const [latest] = deployments
-    const since = latest?.backgroundFailed ? `, ${paint.red('its script failed in the background')}` : ''
+    const isFiltered = branch !== undefined || commit !== undefined
+    const since = !isFiltered && latest?.backgroundFailed ? `, ${paint.red('its script failed in the background')}` : ''
     output.print(`${paint.bold(oneLine(project.name))} (${project.id}): ${paintStatus(paint, project.status)}${since}`)
     output.print(oneLine(`${project.env} → ${project.deployPath}`))
     output.print('')
-    if (deployments.length === 0) output.print('Nothing has been deployed yet.')
+    if (deployments.length === 0) output.print(isFiltered ? 'No deployment matches.' : 'Nothing has been deployed yet.')
     else output.table(deployments, deploymentColumns(paint, Date.now()))
     return exitCodes.success
   }

@@ -33,6 +33,12 @@ const newestFirst = 'ORDER BY startTime DESC, position DESC'
 export interface DeploymentFilter {
   projectId?: string
   status?: DeploymentStatus
+  /** The claimed branch, exactly. */
+  branch?: string
+  /** The first digits of the claimed commit, in lower case. */
+  commit?: string
+  /** Only the newest deployment of each project. */
+  newest?: true
 }
 
 /** Adds a record. */
@@ -191,9 +197,25 @@ export function archivedDeployments(db: Reader, projectId: string): DeploymentRo
   return many(db.all(`SELECT * FROM deployments WHERE projectId = ? AND hasArtifact = 1 ${newestFirst}`, projectId))
 }
 
-function where({ projectId, status }: DeploymentFilter): { conditions: string[]; values: Value[] } {
-  const given = Object.entries({ projectId, status }).filter(([, value]) => value !== undefined)
-  return { conditions: given.map(([field]) => `${field} = ?`), values: given.map(([, value]) => value as string) }
+/** As the indexes have them (schema.ts). */
+const branchOf = `json_extract(provenance, '$.branch')`
+const commitOf = `json_extract(provenance, '$.commit')`
+const newestOfEach = `position IN (SELECT (
+  SELECT newer.position FROM deployments AS newer WHERE newer.projectId = projects.id ORDER BY startTime DESC, position DESC LIMIT 1
+) FROM projects)`
+
+function where({ projectId, status, branch, commit, newest }: DeploymentFilter): { conditions: string[]; values: Value[] } {
+  const given = Object.entries({ projectId, status, [branchOf]: branch }).filter(([, value]) => value !== undefined)
+  const conditions = given.map(([field]) => `${field} = ?`)
+  const values: Value[] = given.map(([, value]) => value as string)
+  if (branch !== undefined || commit !== undefined) conditions.push(`provenance <> 'null'`)
+  if (commit !== undefined) {
+    conditions.push(`${commitOf} >= ? AND ${commitOf} < ?`)
+    // "g" comes after every hexadecimal digit.
+    values.push(commit, `${commit}g`)
+  }
+  if (newest) conditions.push(newestOfEach)
+  return { conditions, values }
 }
 
 function all(conditions: string[]): string {

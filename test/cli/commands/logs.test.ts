@@ -21,7 +21,7 @@ t.test('logs and cancel', async t => {
     t.equal(code, 0)
     t.match(stdout, /^hello$/m)
     t.ok(stdout.endsWith('\n'))
-    t.equal(stderr, '')
+    t.equal(stderr, `${good.deployId}: shop (production): The first, cli\n`)
     t.match(
       (await svc(['logs', '--timestamps', good.deployId], options)).stdout,
       /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z hello$/m

@@ -100,7 +100,7 @@ t.test('a server that is killed after its head: the push follows by the id, and 
   t.equal(code, 1)
   t.match(stderr, /the connection broke, the deployment goes on: following it \(or later: svc logs -f dep_\w+\)/)
   t.match(stdout, /The server was restarted/)
-  t.match(stdout, /✘ failed: /)
+  t.match(stdout, /✘ failed after /)
 })
 
 t.test('a rollback whose answer never arrives says what is not known', async t => {

@@ -1,9 +1,10 @@
 import t, { type Test } from 'tap'
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { once } from 'node:events'
 import { randomBytes } from 'node:crypto'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Project } from '../../../lib/model/project.js'
 import { startServeProcess, type ServeProcess } from '../../support/serve-process.js'
@@ -68,7 +69,8 @@ t.test("push packs, uploads, prints the server's lines, and says how it ended", 
   t.match(stdout, /^before$/m)
   t.match(stdout, /^after file flag a = b$/m)
   t.match(stdout, new RegExp(`✔ success: deployed to ${project.id} in [\\d.]+s \\(dep_\\w+\\)\\n$`))
-  t.match(stderr, /^Packing \.\/…\nPacked 2 files, .*\nUploading .* to http.*…\nUploaded .*\n$/)
+  const page = `${(await started).url}/deployments/dep_`
+  t.match(stderr, new RegExp(`^Packing \\./…\\nPacked 2 files, .*\\nUploading .* to http.*…\\nUploaded .*\\n${page}\\w+\\n$`))
   t.equal(readFileSync(join(deployPath, 'index.html'), 'utf8'), '<h1>one</h1>')
   t.notOk(existsSync(join(deployPath, 'svc.config.json')), 'only what "files" names')
   t.match(await (await started).deployments(project.id), [
@@ -82,7 +84,7 @@ t.test('push fails where the deployment fails', async t => {
   const { code, stdout } = await svc(['push', '--command', 'echo oh no; exit 3'], options)
   t.equal(code, 1)
   t.match(stdout, /^oh no$/m)
-  t.match(stdout, /✘ failed: .*\n$/)
+  t.match(stdout, /✘ failed after [\d.]+s: .*exit code 3.* \(dep_\w+\)\n$/)
 })
 
 t.test('push --json prints the result on stdout, and the lines on stderr', async t => {
@@ -91,6 +93,52 @@ t.test('push --json prints the result on stdout, and the lines on stderr', async
   t.equal(code, 0)
   t.match(JSON.parse(stdout), { deployId: /^dep_/, status: 'success', duration: /s$/ })
   t.match(stderr, /^hello$/m)
+})
+
+t.test('push --json holds the record, also of a failure; and what is known of one before it began', async t => {
+  const { project, cwd, options, server } = await stage()
+  const failed = await svc(['push', '--json', '-m', 'Prices', '--command', 'exit 3'], options)
+  t.equal(failed.code, 1)
+  const { deployId, ...result } = JSON.parse(failed.stdout)
+  t.match(result, {
+    status: 'failed', projectId: project.id, message: 'Prices', url: `${server.url}/deployments/${deployId}`,
+    error: { code: 'deployment_failed', message: /exit code 3/ }, deployment: { id: deployId, status: 'failed', output: /exit code 3/ }
+  })
+  const early: Array<[words: string[], code: number, result: object]> = [
+    [['--token', 'wrong-token'], 1, { projectId: project.id, provenance: { source: 'cli' }, error: { code: 'unauthorized', message: /--token/ } }],
+    [['--out', 'gone'], 1, { projectId: project.id, error: { code: /\w/ } }],
+    [['-m', 'a\nb'], 2, { message: 'a\nb', error: { code: 'usage' } }],
+    [['--server', 'http://127.0.0.1:1'], 1, { error: { code: 'unreachable' } }]
+  ]
+  for (const [words, code, wanted] of early) {
+    const ended = await svc(['push', '--json', ...words], options)
+    t.equal(ended.code, code, words.join(' '))
+    t.match(JSON.parse(ended.stdout), { deployId: null, status: 'failed', url: null, deployment: null, ...wanted }, words.join(' '))
+    t.match(ended.stderr, /^error: /m)
+  }
+  t.ok(existsSync(cwd))
+})
+
+t.test('push in a CI job: a section that forges no command, and a summary', async t => {
+  const { cwd, options, server } = await stage({ postDeploy: 'echo "::add-mask::x"; echo "##[add-path]/evil"; exit 3' })
+  const summary = join(cwd, 'summary.md')
+  const env = { ...options.env, GITHUB_ACTIONS: 'true', GITHUB_STEP_SUMMARY: summary, GITHUB_REF: 'refs/heads/main', GITHUB_TOKEN: 'hunter2' }
+  const { code, stdout } = await svc(['push'], { ...options, env })
+  t.equal(code, 1)
+  const lines = stdout.trim().split('\n')
+  const word = /^::stop-commands::(.+)$/.exec(lines[1] as string)?.[1]
+  t.equal(lines[0], '::group::Output of the deployment')
+  t.ok(lines.indexOf('::add-mask::x') > 1 && lines.indexOf('::add-mask::x') < lines.indexOf(`::${word}::`))
+  t.match(lines.at(-2), '::endgroup::')
+  t.match(lines.at(-1), /^✘ failed after /)
+  t.match(readFileSync(summary, 'utf8'), /^### ✘ Deployment to site\d+: failed\n[^]*\| Error \| .*exit code 3/)
+  t.match(readFileSync(summary, 'utf8'), `](${server.url}/deployments/dep_`)
+  t.equal((await svc(['push', '--token', 'wrong-token'], { ...options, env })).code, 1)
+  t.match(readFileSync(summary, 'utf8').split('###')[2], /Deployment to proj&#95;\w+: failed\n/)
+  t.notMatch(readFileSync(summary, 'utf8'), /hunter2|wrong-token/)
+  const json = await svc(['push', '--json'], { ...options, env: { ...env, GITHUB_STEP_SUMMARY: cwd } })
+  t.match(JSON.parse(json.stdout), { status: 'failed' }, 'standard output is JSON alone')
+  t.match(json.stderr, /^::stop-commands::[^]*^::add-mask::x$[^]*^::endgroup::$[^]*^warning: the summary was not written/m)
 })
 
 t.test('push --out, --ignore and --no-ignore-builtin say what is packed', async t => {
@@ -114,13 +162,28 @@ t.test('push takes the subject of the current git commit where there is no messa
     git('init', '-q')
     git('add', '.')
     git('commit', '-q', '-m', 'Lower the prices\n\nA body.')
+    git('remote', 'add', 'origin', 'https://bot:hunter2@git.test/team/shop.git')
   } catch {
     t.comment('skipped: git is not on this machine')
     return
   }
   await svc(['push'], options)
   await svc(['push', '-m', ''], options)
-  t.match(await (await started).deployments(project.id), [{ message: null }, { message: 'Lower the prices' }])
+  const origin = {
+    source: 'cli', commit: /^[0-9a-f]{40}$/, author: 'A', subject: 'Lower the prices', dirty: false, repository: 'https://git.test/team/shop.git', ci: null
+  }
+  t.match(await (await started).deployments(project.id), [{ message: null, provenance: origin }, { message: 'Lower the prices', provenance: origin }])
+
+  const withoutGit = mkdtempSync(join(tmpdir(), 'svc-no-git-'))
+  t.teardown(() => rmSync(withoutGit, { recursive: true }))
+  symlinkSync(process.execPath, join(withoutGit, 'node'))
+  const env = { ...options.env, PATH: withoutGit, DRONE: 'true', DRONE_BUILD_NUMBER: '7', DRONE_BRANCH: 'main' }
+  await svc(['push'], { ...options, env })
+  await svc(['push', '--no-provenance'], { ...options, env: { ...options.env, DRONE: 'true' } })
+  t.match(await (await started).deployments(project.id), [
+    { message: null, provenance: null },
+    { message: null, provenance: { commit: null, branch: 'main', ci: { system: 'Drone', run: '7' } } }
+  ])
 })
 
 t.test('push --post-deploy-async does not wait for the script', async t => {

@@ -1,4 +1,5 @@
 import t from 'tap'
+import type { Provenance } from '../../../lib/model/provenance.js'
 import {
   addressWords, agoWords, clockWords, dayWords, deploymentWords, exactWords, maskWords, monthWords, percentWords, sizeWords, spanWords,
   weekdayWords
@@ -53,6 +54,11 @@ t.test('counts, secrets, deployments', async t => {
   t.equal(maskWords('abcdefgh1234'), '••••••••1234')
   t.equal(deploymentWords({ message: 'Fix the footer', triggerSource: 'cli' }), 'Fix the footer')
   t.equal(deploymentWords({ message: null, triggerSource: 'rollback' }), 'Rollback')
+  const provenance = { source: 'panel', subject: null } as Provenance
+  t.equal(deploymentWords({ message: '', triggerSource: 'cli', provenance }), 'From the panel')
+  t.equal(deploymentWords({ message: null, triggerSource: 'cli', provenance: { ...provenance, subject: 'Prices' } }), 'Prices')
+  t.equal(deploymentWords({ message: null, triggerSource: 'rollback', provenance: { ...provenance, subject: 'Prices' } }), 'Rollback: Prices')
+  t.equal(deploymentWords({ message: 'Mine', triggerSource: 'cli', provenance: { ...provenance, subject: 'Prices' } }), 'Mine')
 })
 
 t.test('shares, and days of the statistics', async t => {

@@ -129,6 +129,9 @@ export const words: Words = {
   'none': '无',
   'Rollback': '回滚',
   'Pushed': '已推送',
+  'Rollback: {subject}': '回滚：{subject}',
+  'From the panel': '来自面板',
+  '{commit}, with changes that were not committed': '{commit}，含未提交的更改',
 
   'Processor': '处理器',
   'Memory': '内存',

@@ -42,6 +42,9 @@ export const words: Words = {
     '面板地址中可用的主机名，SVC_PUBLIC_URL 中的除外；两者都留空则不限制。',
   'Who may deploy, roll back and open a terminal; empty: everybody.': '谁可以部署、回滚和打开终端；留空则不限制。',
   'Whether the panel has a terminal.': '面板是否提供终端。',
+  'Page of a commit': '提交的页面',
+  'Address of a commit\'s page, with {commit} and {repository} ("team/shop"); empty: only public services are linked.':
+    '提交页面的地址，含 {commit} 与 {repository}（如“team/shop”）；为空：仅链接公共服务。',
   'How long entries of the audit log are kept.': '审计日志条目保留多久。',
   'MB': 'MB',
   'per project': '每个项目',

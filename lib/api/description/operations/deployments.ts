@@ -85,6 +85,9 @@ export const deploymentOperations: Operations = {
     description: 'A deploy token sees the deployments of its project.',
     parameters: [
       query('projectId', 'Only deployments of this project'),
+      query('branch', 'Only deployments of this branch or tag, as their clients claim'),
+      query('commit', 'Only deployments of a commit that begins with these digits, at least 4'),
+      query('newest', 'Only the newest deployment of each project', switchSchema),
       query('status', 'Only deployments with this status', { type: 'string', enum: ['queued', 'running', 'success', 'failed'] }),
       query('before', 'Only deployments older than this one'),
       query('output', '"end" (default): the last 4 KiB of each output; "none": without output', { type: 'string', enum: ['end', 'none'] }),

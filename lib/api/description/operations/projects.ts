@@ -5,7 +5,7 @@ import type { Project } from '../../../model/project.js'
 import type { Variable } from '../../../model/variable.js'
 import { variablesChangeFields, variablesFields } from '../../variables.js'
 import { answer, any, media, query, type Operations } from '../operation.js'
-import { bulkOutcome, done, fileContent, fileEntry, label, project, recentScripts, success, variable } from '../records.js'
+import { bulkOutcome, done, fileContent, fileEntry, label, project, projectOverview, recentScripts, success, variable } from '../records.js'
 import { integer, list, record, text, type Schema } from '../schema.js'
 
 const oneProject = record<{ success: true; project: Project }>({ success, project })
@@ -65,6 +65,9 @@ export const projectOperations: Operations = {
     body: pinFields,
     answers: answer('The project', oneProject),
     errors: ['not_found']
+  },
+  'GET /api/projects/:id/overview': {
+    summary: 'Get what is live, what is broken, and the last deployments of a project', answers: answer('The overview', projectOverview), errors: ['not_found']
   },
   'GET /api/projects/:id/variables': { summary: 'List the variables of a project', answers: variableAnswer, errors: ['not_found'] },
   'PUT /api/projects/:id/variables': {

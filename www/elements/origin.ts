@@ -1,0 +1,43 @@
+import type { DeploymentRow, ListedDeployment } from '../../lib/model/deployment.js'
+import type { Provenance } from '../../lib/model/provenance.js'
+import { html, icon } from '../dom/html.js'
+import { t } from '../words/t.js'
+import { commitTitle, commitWords } from './words.js'
+
+/* Where the files of a deployment come from, as its client claims. */
+
+/** What sent the archive, and who. */
+export function senderWords({ provenance, triggerSource }: Pick<DeploymentRow, 'provenance' | 'triggerSource'>): string {
+  if (triggerSource === 'rollback') return t('a roll-back')
+  if (provenance?.source === 'panel') return provenance.by === null ? t('the panel') : t('{name}, from the panel', { name: provenance.by })
+  return provenance?.ci ? t('a push by {system}', { system: provenance.ci.system }) : t('a push')
+}
+
+/** The rows of a list of facts: what is claimed, with links where an address is known. */
+export function originRows({ provenance, commitUrl, projectId }: ListedDeployment): Array<[string, unknown]> {
+  if (provenance === null) return []
+  const { commit, branch, tag, author, repository, ci } = provenance
+  const query = (name: string, value: string): string => new URLSearchParams({ project: projectId, [name]: value }).toString()
+  const digits = html`<code title="${commitTitle(provenance)}">${commitWords(provenance)}</code>`
+  return [
+    [t('Commit'), commit && (commitUrl === undefined ? digits : outside(commitUrl, digits))],
+    [t('Branch'), branch && html`<a href="deployments?${query('branch', branch)}" translate="no">${branch}</a>`],
+    [t('Tag'), tag],
+    [t('Author'), author],
+    [t('Repository'), repository],
+    [t('Changes'), provenance.dirty === true ? t('files differed from the commit') : null],
+    [t('CI run'), ci && runOf(ci)],
+    [t('CI user'), ci?.actor]
+  ]
+}
+
+function runOf({ system, run, url }: NonNullable<Provenance['ci']>): unknown {
+  const words = run === null ? system : `${system} ${run}`
+  return url === null ? words : outside(url, words)
+}
+
+/** A link to another site. Only http and https: whatever a record says, nothing is run. */
+export function outside(address: string, words: unknown): unknown {
+  if (!/^https?:\/\//i.test(address)) return words
+  return html`<a href="${address}" title="${address}" target="_blank" rel="noopener noreferrer">${words}${icon('external')}</a>`
+}
