@@ -6,7 +6,7 @@ import t from 'tap'
 import { fileURLToPath } from 'node:url'
 import { makeBundles } from '../release/bundle.js'
 import { cannotIsolate } from '../support/namespaces.js'
-import { systems } from './ci/systems.js'
+import { commit, systems } from './ci/systems.js'
 import { top } from './document.js'
 import { linksOf } from './markdown.js'
 
@@ -30,14 +30,15 @@ t.test('the files of docs/ci build a site and deploy it, with Node, npm and a sh
   const program = fileURLToPath(new URL('./ci/run-systems.js', import.meta.url))
   const seen = JSON.parse(run('/usr/bin/env', '-u', 'NODE_OPTIONS', 'unshare', '--net', '--mount', process.execPath, program, unpacked, work))
   for (const [name, { env }] of Object.entries(systems)) {
-    const { refused, done, deployed, files, records, saysToken } = seen[name]
+    const { refused, done, deployed, files, records, saysToken, summary } = seen[name]
     t.not(refused.code, 0, `${name}: a wrong token fails the job`)
     t.match(refused.said, /token/i)
     t.equal(records.length, 1, `${name}: which deploys nothing`)
     t.equal(done.code, 0, `${name}: ${done.said}`)
     t.equal(deployed, `built by ${env['CI']}`)
     t.same(files, ['index.html'], 'and nothing else')
-    t.match(records[0], { status: 'success', triggerSource: 'cli' })
+    t.match(records[0], { status: 'success', triggerSource: 'cli', provenance: { commit, branch: 'main', ci: { system: name, run: String } } })
+    if ('GITHUB_STEP_SUMMARY' in env) t.match(summary, /Deployed to/, 'the page of the run says what was deployed')
     t.notOk(saysToken, 'no token in the log of the job')
   }
 })

@@ -57,6 +57,12 @@ async function deploy(url: string, { project }: MadeProject, files: Record<strin
   return /dep_[a-z0-9]{16}/.exec(answer.text)?.[0] as string
 }
 
+/** As "svc push" sends it. */
+const provenance = JSON.stringify({
+  source: 'cli', commit: '8f1d3c2b7a6e5d4c3b2a19080706050403020100', branch: 'main', author: 'Ada', subject: 'First version', dirty: false,
+  repository: 'https://git.example.org/shop', ci: { system: 'Woodpecker', run: '17', url: 'https://ci.example.org/17', actor: 'ada' }
+})
+
 /** One of everything that a data directory can hold. */
 async function fill(url: string, client: Client): Promise<void> {
   const { category } = await done<any>(client.post('/api/categories', { name: 'Shops', color: 'blue' }))
@@ -70,7 +76,7 @@ async function fill(url: string, client: Client): Promise<void> {
   await done(client.put(`/api/projects/${shop.project.id}/pin`, { pinned: true }))
   const docs = await done<MadeProject>(client.post('/api/projects', { name: 'handbook', deployPath: join(directory, 'www/handbook') }))
 
-  const first = await deploy(url, shop, { 'index.html': 'first', 'assets/app.js': 'let version = 1' }, { message: 'First version' })
+  const first = await deploy(url, shop, { 'index.html': 'first', 'assets/app.js': 'let version = 1' }, { message: 'First version', provenance })
   await deploy(url, shop, { 'index.html': 'second', 'assets/app.js': 'let version = 2' }, { message: 'Second version', env: '{"APP_MODE": "test"}' })
   await deploy(url, docs, { 'index.html': 'handbook' }, { postDeploy: 'echo broken >&2; exit 3' })
   await done(client.post(`/api/deployments/${first}/rollback`, { message: 'Back to the first version' }))
@@ -79,6 +85,10 @@ async function fill(url: string, client: Client): Promise<void> {
   writeFileSync(log, '2026-01-31T12:00:00Z GET /\n')
   await done(client.post(`/api/projects/${shop.project.id}/log-sources`, { items: [{ label: 'Access log', filePath: log }] }))
   await done(client.put('/api/settings', { keep_archives: '7', webhook_events: 'deploy_failure', script_timeout: '600' }))
+  await done(client.put(`/api/projects/${shop.project.id}/variables`, {
+    variables: [{ name: 'API_URL', value: 'https://api.example.org', secret: false }, { name: 'DB_PASSWORD', value: 'correct horse', secret: true }]
+  }))
+  await done(client.post('/api/notification-targets', { name: 'Operations', url: 'https://chat.example.org/hook', events: ['deploy_failure'], enabled: false }))
   await client.post('/api/auth/login', { token: 'a wrong token' })
 }
 

@@ -115,10 +115,16 @@ async function tryOut(name: string, system: System) {
   const done = runJobs(jobsWith(project.token), system, project.id)
   const deployed = existsSync(join(target, 'index.html')) ? readFileSync(join(target, 'index.html'), 'utf8') : null
   const files = existsSync(target) ? readdirSync(target, { recursive: true }) : []
+  const summary = summaryOf(system)
   // The last step is the push. Its work tree is still there.
   const refused = runStep(jobsWith(`${project.token.slice(0, -4)}zzzz`).at(-1)?.steps.at(-1) as Step, system.env)
   const records = await api('GET', `/api/logs?projectId=${project.id}`)
-  return { refused, done, deployed, files, records, saysToken: done.said.includes(project.token) }
+  return { refused, done, deployed, files, records, saysToken: done.said.includes(project.token), summary }
+}
+
+function summaryOf({ env }: System): string | null {
+  const path = env['GITHUB_STEP_SUMMARY']
+  return path === undefined || !existsSync(join(root, path)) ? null : readFileSync(join(root, path), 'utf8')
 }
 
 try {

@@ -14,7 +14,8 @@ export interface System {
   env: Record<string, string>
 }
 
-const commit = '8f1d3c2b7a6e5d4c3b2a19080706050403020100'
+/** What every run is about. */
+export const commit = '8f1d3c2b7a6e5d4c3b2a19080706050403020100'
 
 export const systems: Record<string, System> = {
   'GitHub Actions': {
@@ -34,7 +35,7 @@ export const systems: Record<string, System> = {
     secret: 'SVC_DEPLOY_TOKEN',
     jobs: around => gitlabJobs('.gitlab-ci.yml', around),
     env: {
-      CI: 'true', GITLAB_CI: 'true', CI_COMMIT_SHA: commit, CI_COMMIT_BRANCH: 'main', CI_COMMIT_REF_NAME: 'main', CI_DEFAULT_BRANCH: 'main',
+      CI: 'true', GITLAB_CI: 'true', CI_PIPELINE_ID: '1001', CI_COMMIT_SHA: commit, CI_COMMIT_BRANCH: 'main', CI_COMMIT_REF_NAME: 'main', CI_DEFAULT_BRANCH: 'main',
       CI_PROJECT_URL: 'https://gitlab.example.org/shop', CI_PIPELINE_IID: '17', CI_PIPELINE_URL: 'https://gitlab.example.org/shop/-/pipelines/1001',
       CI_JOB_URL: 'https://gitlab.example.org/shop/-/jobs/2002', GITLAB_USER_LOGIN: 'tanuki', CI_COMMIT_MESSAGE: 'New header', CI_PROJECT_DIR: '/tmp/work'
     }
