@@ -44,7 +44,10 @@ const who: Record<string, string> = {
   operate: 'admin token, from `allowed_ips`',
   read: "admin token, or the project's own",
   download: "admin token, the project's own, or a ticket",
+  own: "admin token, or the project's own from `allowed_ips`",
+  token: 'any valid token',
   upload: "the project's token, or the global one",
+  upload_check: 'any valid token, from `allowed_ips`',
   terminal: 'admin token or a ticket, from `allowed_ips`',
   local: 'the command line on the machine of the server'
 }
