@@ -28,6 +28,7 @@ export function deployCheckHandlers({ deployer, findProject, settings, quota }: 
       const projectId = queryText(request.query, 'projectId')
       if (projectId === undefined) throw invalid('projectId', '"projectId" is missing: which project to deploy to')
       refuseAdmin(request)
+      refuseUnknown(projectId, request, findProject)
       const project = checkUploadProject(projectId, request.actor, findProject)
       const scripts = (queryText(request.query, 'scripts') ?? '').split(',').filter(Boolean)
       deployer.checkClientScripts(projectId, Object.fromEntries(scripts.map(name => [name, 'true'])))
@@ -42,6 +43,12 @@ export function deployCheckHandlers({ deployer, findProject, settings, quota }: 
       return json(permit)
     }
   } satisfies Record<string, Handler>
+}
+
+/** With a code of its own: an older server answers 404 `not_found` to the request itself. */
+function refuseUnknown(projectId: string, { actor }: ApiRequest, findProject: DeployCheckNeeds['findProject']): void {
+  if (actor.role !== 'global' || findProject(projectId) !== undefined) return
+  throw new Refusal('not_found', 'no_such_project', `Project not found: ${projectId}`)
 }
 
 function refuseAdmin({ actor }: ApiRequest): void {

@@ -2,6 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Refusal } from '../base/refusal.js'
 import type { Deployment, DeploymentRow, FinalStatus } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
+import type { TokenHolder } from '../model/token-holder.js'
+import type { UploadPermit } from '../model/upload-permit.js'
 import type { Answer, Client } from './client.js'
 import { parseObject, readEvents, readNdjson } from './streams.js'
 import { formBody } from './upload.js'
@@ -42,10 +44,14 @@ export interface FollowOptions {
 
 export interface Api {
   readonly address: string
+  /** What the token is for; null: the server is older than that question. */
+  whoami(options?: { signal?: AbortSignal }): Promise<TokenHolder | null>
+  /** Refuses what the upload would be refused with; null: the server is older than that question. */
+  checkUpload(query: { projectId: string; scripts: readonly string[]; signal?: AbortSignal }): Promise<UploadPermit | null>
   projects(): Promise<Project[]>
   project(id: string): Promise<Project>
   /** Newest first. */
-  deployments(query: { projectId?: string; status?: string; limit?: number }): Promise<Deployment[]>
+  deployments(query: { projectId?: string | undefined; status?: string; limit?: number; output?: 'none'; signal?: AbortSignal }): Promise<Deployment[]>
   /** With its whole output, up to 1 MiB, or with the end of it. */
   deployment(id: string, options?: { output?: 'whole' | 'end' }): Promise<Deployment>
   /** The whole text, as bytes. */
@@ -64,10 +70,22 @@ export function createApi(client: Client): Api {
 
   return {
     address: client.address,
+    whoami: ({ signal } = {}) => ifKnown(client.json<TokenHolder>({ path: '/api/auth/whoami', signal }), ({ role }) => typeof role === 'string'),
+    checkUpload: ({ projectId, scripts, signal }) =>
+      ifKnown(
+        client.json<UploadPermit>({
+          path: '/api/deploy/check',
+          query: { projectId, scripts: scripts.join(',') || undefined },
+          // The upload comes after the packing, when a kept connection may have been closed silently.
+          headers: { connection: 'close' },
+          signal
+        }),
+        ({ maxUploadBytes }) => typeof maxUploadBytes === 'number'
+      ),
     projects: () => client.json({ path: '/api/projects' }),
     project: id => client.json({ path: `/api/projects/${encodeURIComponent(id)}` }),
-    deployments: ({ projectId, status, limit }) =>
-      client.json({ path: '/api/logs', query: { projectId, status, limit: limit?.toString() } }),
+    deployments: ({ projectId, status, limit, output, signal }) =>
+      client.json({ path: '/api/logs', query: { projectId, status, limit: limit?.toString(), output }, signal }),
     deployment: (id, { output = 'whole' } = {}) => client.json({ path: logPath(id), query: { output } }),
     output: (id, { timestamps }) =>
       client.open({
@@ -88,6 +106,17 @@ export function createApi(client: Client): Api {
       return runOf(await client.open({ method: 'POST', path, accept: ndjson, json: { message }, signal }))
     },
     cancel: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/cancel` })
+  }
+}
+
+/** The answer of a route that an older server has not: null for its 404, and for an answer of another shape. */
+async function ifKnown<T extends object>(asked: Promise<T>, isKnown: (answer: T) => boolean): Promise<T | null> {
+  try {
+    const answer = await asked
+    return isKnown(answer) ? answer : null
+  } catch (error) {
+    if (error instanceof Refusal && error.code === 'not_found') return null
+    throw error
   }
 }
 

@@ -1,6 +1,7 @@
 import type { FinalStatus } from '../model/deployment.js'
 import { isBroken, type Api, type Run, type RunEvent } from './api.js'
 import type { Context } from './command.js'
+import { followLine, type GivenOptions } from './hints.js'
 import { Interrupted } from './prompt.js'
 import { humanDuration } from './units.js'
 
@@ -12,6 +13,8 @@ export type Watched =
 export interface WatchOptions {
   api: Api
   projectId: string
+  /** What the user gave, for hints. */
+  given?: GivenOptions
   print(line: string): void
   /** Ctrl-C: stop watching; the deployment goes on. */
   signal: AbortSignal
@@ -32,7 +35,7 @@ export async function watchRun(run: Run, { output }: Context, options: WatchOpti
     if (!isBroken(error)) throw error
     deployId ??= await newest()
     if (deployId === null) throw error
-    output.warn(`the connection broke, the deployment goes on: following it (or later: svc logs -f ${deployId})`)
+    output.warn(`the connection broke, the deployment goes on: following it (or later: ${followLine(deployId, options.given)})`)
   }
   try {
     let skip = printed
@@ -76,11 +79,10 @@ async function* skipping(events: AsyncIterable<RunEvent>, isSkipped: () => boole
 }
 
 /** Says how it ended, last, in words or as JSON; answers the exit code: 0 only for success. */
-export function reportRun(watched: Watched, { output }: Context, options: { what: string; json: boolean }): number {
+export function reportRun(watched: Watched, { output }: Context, options: { what: string; json: boolean; given?: GivenOptions }): number {
   const { deployId } = watched
   if (watched.outcome === 'detached') {
-    const follow = deployId === null ? 'svc status' : `svc logs -f ${deployId}`
-    output.note(`Detached: the deployment goes on. Follow it with: ${follow}`)
+    output.note(`Detached: the deployment goes on. Follow it with: ${followLine(deployId, options.given)}`)
     throw new Interrupted()
   }
   const { status, duration, page } = watched

@@ -19,7 +19,7 @@ t.test('deploy/check says what the upload would be refused with, before anything
   t.match(await check('a-wrong-token', `projectId=${shop.id}`), { status: 401 })
   t.match(await check(forum.token, `projectId=${shop.id}`), { status: 403, body: { code: 'other_project' } })
   t.match(await check(forum.token, 'projectId=proj_unknown'), { status: 403, body: { code: 'other_project' } }, 'no token learns which ids exist')
-  t.match(await check('global-deploy-token', 'projectId=proj_unknown'), { status: 404 })
+  t.match(await check('global-deploy-token', 'projectId=proj_unknown'), { status: 404, body: { code: 'no_such_project' } })
   t.match(await check(adminToken, `projectId=${shop.id}`), { status: 403, body: { code: 'deploy_token_needed', error: /deploy token/ } })
   t.match(await check(shop.token, ''), { status: 400, body: { field: 'projectId' } })
 

@@ -1,8 +1,8 @@
 import type { Api } from '../api.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { withInterrupts } from '../interrupts.js'
-import { loadConfiguration, openAdminApi } from '../session.js'
-import { adminDetails, sharedOptions } from '../common-options.js'
+import { loadConfiguration, openProjectApi } from '../session.js'
+import { projectDetails, sharedOptions } from '../common-options.js'
 
 interface LogsOptions {
   timestamps: boolean
@@ -18,18 +18,19 @@ export const command = defineCommand({
     timestamps: { type: 'switch', alias: 't', help: 'the time before each line' },
     env: sharedOptions.env,
     server: sharedOptions.server,
-    token: sharedOptions.adminToken,
+    project: sharedOptions.project,
+    token: sharedOptions.token,
     json: { type: 'switch', help: 'print the record as JSON; with --follow one event a line' }
   },
-  details: adminDetails,
+  details: projectDetails,
   examples: [
     ['logs dep_abcdefghijklmnop', 'print the whole output'],
     ['logs -f dep_abcdefghijklmnop', 'follow a deployment that is running']
   ],
   async run({ options, operands }, context) {
-    const { env, server, token } = options
-    const { config } = await loadConfiguration(context, { flags: { server, token }, env, project: 'optional' })
-    const api = await openAdminApi(context, config)
+    const { env, server, project, token } = options
+    const { config } = await loadConfiguration(context, { flags: { server, project, token }, env, project: 'optional' })
+    const api = await openProjectApi(context, config)
     return options.follow
       ? follow(api, operands.deployId, options, context)
       : print(api, operands.deployId, options, context)

@@ -11,6 +11,8 @@ import { withInterrupts } from '../interrupts.js'
 import type { PackedArchive } from '../pack.js'
 import { splitList } from '../lists.js'
 import { packProject } from '../packing.js'
+import { followLine, type GivenOptions } from '../hints.js'
+import { checkBeforePacking } from '../preflight.js'
 import { Interrupted } from '../prompt.js'
 import { loadConfiguration, openDeployApi, projectIdOf } from '../session.js'
 import { checkMessage, packOptions, sharedOptions } from '../common-options.js'
@@ -82,18 +84,20 @@ export const command = defineCommand({
     })
     const projectId = projectIdOf(context, config)
     const api = await openDeployApi(context, config)
+    const given = { env: options.env, server: options.server, project: options.project, token: options.token }
     const report = reportPush(context)
     const watched = await withInterrupts(context.host, async signal => {
       const message = options.message ?? (await commitSubject(context.cwd, context.env))
-      const run = await packAndUpload({ api, projectId, config, fields: formFields(config, message), signal }, context)
+      const run = await packAndUpload({ api, projectId, config, given, fields: formFields(config, message), signal }, context)
       return watchRun(run, context, {
         api,
         projectId,
+        given,
         print: json ? context.output.note : context.output.print,
         signal
       })
     }).finally(() => report.abort())
-    return reportRun(watched, context, { what: `deployed to ${projectId}`, json })
+    return reportRun(watched, context, { what: `deployed to ${projectId}`, json, given })
   }
 })
 
@@ -135,13 +139,15 @@ interface Upload {
   api: Api
   projectId: string
   config: EffectiveConfig
+  given: GivenOptions
   fields: Record<string, string | undefined>
   signal: AbortSignal
 }
 
 /** The archive is gone again before the deployment is watched, however it went. */
 async function packAndUpload(request: Upload, context: Context): Promise<Run> {
-  const archive = await packProject(context, request.config, { signal: request.signal })
+  const limits = (await checkBeforePacking(request)) ?? undefined
+  const archive = await packProject(context, request.config, { limits, signal: request.signal })
   try {
     return await upload(archive, request, context)
   } finally {
@@ -151,7 +157,7 @@ async function packAndUpload(request: Upload, context: Context): Promise<Run> {
 
 async function upload(
   archive: PackedArchive,
-  { api, projectId, fields, signal }: Upload,
+  { api, projectId, fields, given, signal }: Upload,
   { output }: Context
 ): Promise<Run> {
   const startedAtMs = Date.now()
@@ -167,7 +173,7 @@ async function upload(
     return run
   } catch (error) {
     bar.clear()
-    const note = noteOf(error, sentBytes, archive.bytes)
+    const note = noteOf(error, { sentBytes, bytes: archive.bytes, given })
     if (note !== null) output.note(note)
     throw error
   }
@@ -177,12 +183,12 @@ async function upload(
  * What is known of the deployment when no answer came. Only the answer proves that it began. That it did not is proved
  * only while the end of the upload is still here: what the network has taken may, or may not, arrive.
  */
-function noteOf(error: unknown, sentBytes: number, bytes: number): string | null {
+function noteOf(error: unknown, { sentBytes, bytes, given }: { sentBytes: number; bytes: number; given: GivenOptions }): string | null {
   const isInterrupted = error instanceof Interrupted
   if (!isInterrupted && !isBroken(error)) return null
   if (sentBytes >= bytes) {
-    return `${isInterrupted ? 'Interrupted: it' : 'It'} is not known whether a deployment began: all ${formatBytes(bytes)} ` +
-      'had left, and no answer came. "svc status" shows it if one did. To push again is safe: the same files are deployed once more'
+    return `${isInterrupted ? 'Interrupted: it' : 'It'} is not known whether a deployment began: the server did not confirm the upload. ` +
+      `"${followLine(null, given)}" lists it if one did. To push again is safe: the same files are deployed once more`
   }
   if (isInterrupted) return 'Interrupted: nothing was deployed'
   return sentBytes === 0 ? null : `Nothing was deployed: ${formatBytes(sentBytes)} of ${formatBytes(bytes)} had left`

@@ -1,0 +1,66 @@
+import t from 'tap'
+import { once } from 'node:events'
+import { mkdirSync, truncateSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { startServeProcess } from '../support/serve-process.js'
+import { svc } from '../support/svc.js'
+
+t.test('what would be refused is said before anything is packed', async t => {
+  const cwd = t.testdir({})
+  const server = await startServeProcess(t, cwd)
+  const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const forum = await server.createProject({ name: 'forum', deployPath: join(cwd, 'forum') })
+  const site = join(cwd, 'site')
+  mkdirSync(site)
+  writeFileSync(join(site, 'index.html'), 'x')
+  writeFileSync(join(site, 'svc.config.json'), JSON.stringify({ projectId: shop.id, serverUrl: server.url }))
+
+  const cases: Array<[what: string, token: string, words: string[], stderr: RegExp]> = [
+    ['a wrong token', 'not-the-token-of-anything', [], /The token is not valid here \(the token came from SVC_DEPLOY_TOKEN\).*svc projects token proj_/],
+    ['another project', forum.token, [], /belongs to project forum \(proj_\w+\), not to proj_\w+, which \S+svc\.config\.json names/],
+    ['the admin token', server.adminToken, [], /The token from SVC_DEPLOY_TOKEN is the admin token: a push needs the project's deploy token/]
+  ]
+  for (const [what, token, words, stderr] of cases) {
+    const ended = await svc(['push', ...words], { cwd: site, env: { SVC_DEPLOY_TOKEN: token } })
+    t.match(ended, { code: 1, stdout: '', stderr }, what)
+    t.notMatch(ended.stderr, 'Packing', what)
+    t.notMatch(ended.stderr, token, what)
+  }
+
+  await server.api('PUT', '/api/settings', { allow_client_scripts: 'false', max_extracted_size: '1' })
+  const env = { SVC_DEPLOY_TOKEN: shop.token }
+  const scripts = await svc(['push', '--post', 'true'], { cwd: site, env })
+  t.match(scripts, { code: 1, stderr: /^error: The upload may not carry "postDeploy".*client scripts off/ })
+  t.notMatch(scripts.stderr, 'Packing')
+
+  writeFileSync(join(site, 'large.bin'), '')
+  truncateSync(join(site, 'large.bin'), 3 * 1024 * 1024)
+  const large = await svc(['push'], { cwd: site, env })
+  t.match(large, { code: 1, stderr: /its files have 3\.0 MB, and the server takes 1\.0 MB at most \(setting max_extracted_size\)/ })
+  t.notMatch(large.stderr, 'Packed')
+  t.same(await server.deployments(shop.id), [])
+})
+
+t.test('a server that does not know the question is pushed to all the same', async t => {
+  const asked: string[] = []
+  const server = createServer((request, response) => {
+    asked.push(`${request.method} ${request.url?.split('?')[0]}`)
+    request.resume()
+    request.on('end', () => {
+      if (request.method === 'GET') {
+        response.writeHead(404, { 'content-type': 'application/json' })
+        return response.end(JSON.stringify({ success: false, error: 'Nothing is at this address', code: 'not_found' }))
+      }
+      response.writeHead(200, { 'content-type': 'application/x-ndjson' })
+      response.end(`${JSON.stringify({ event: 'status', status: 'success', duration: '0.10s', deployId: 'dep_1' })}\n`)
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const cwd = t.testdir({ 'index.html': 'x', 'svc.config.json': JSON.stringify({ projectId: 'proj_1', serverUrl: url }) })
+  t.match(await svc(['push'], { cwd, env: { SVC_DEPLOY_TOKEN: 'x' } }), { code: 0 })
+  t.same(asked, ['GET /api/deploy/check', 'POST /api/deploy/upload'])
+})
