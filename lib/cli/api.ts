@@ -50,6 +50,11 @@ export interface Api {
   checkUpload(query: { projectId: string; scripts: readonly string[]; signal?: AbortSignal }): Promise<UploadPermit | null>
   projects(): Promise<Project[]>
   project(id: string): Promise<Project>
+  createProject(fields: Partial<Project>): Promise<Project>
+  updateProject(id: string, fields: Partial<Project>): Promise<Project>
+  removeProject(id: string): Promise<void>
+  /** Replaces the deploy token; the old one is no longer valid. */
+  replaceToken(id: string): Promise<string>
   /** Newest first. */
   deployments(query: { projectId?: string | undefined; status?: string; limit?: number; output?: 'none'; signal?: AbortSignal }): Promise<Deployment[]>
   /** With its whole output, up to 1 MiB, or with the end of it. */
@@ -66,6 +71,7 @@ export interface Api {
 /** The server's API as functions (§4). */
 export function createApi(client: Client): Api {
   const deploymentPath = (id: string) => `/api/deployments/${encodeURIComponent(id)}`
+  const projectPath = (id: string) => `/api/projects/${encodeURIComponent(id)}`
   const logPath = (id: string) => `/api/logs/${encodeURIComponent(id)}`
 
   return {
@@ -83,7 +89,11 @@ export function createApi(client: Client): Api {
         ({ maxUploadBytes }) => typeof maxUploadBytes === 'number'
       ),
     projects: () => client.json({ path: '/api/projects' }),
-    project: id => client.json({ path: `/api/projects/${encodeURIComponent(id)}` }),
+    project: id => client.json({ path: projectPath(id) }),
+    createProject: async json => (await client.json<{ project: Project }>({ method: 'POST', path: '/api/projects', json })).project,
+    updateProject: async (id, json) => (await client.json<{ project: Project }>({ method: 'PUT', path: projectPath(id), json })).project,
+    removeProject: async id => void (await client.json({ method: 'DELETE', path: projectPath(id) })),
+    replaceToken: async id => (await client.json<{ token: string }>({ method: 'POST', path: `${projectPath(id)}/token` })).token,
     deployments: ({ projectId, status, limit, output, signal }) =>
       client.json({ path: '/api/logs', query: { projectId, status, limit: limit?.toString(), output }, signal }),
     deployment: (id, { output = 'whole' } = {}) => client.json({ path: logPath(id), query: { output } }),

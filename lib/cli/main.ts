@@ -33,9 +33,15 @@ export const commands: readonly CommandRow[] = [
   { name: 'rollback', group: 'deploying', summary: 'deploy the archive of an earlier deployment again', load: () => import('./commands/rollback.js') },
   { name: 'init', group: 'deploying', summary: 'write svc.config.json for the current directory', load: () => import('./commands/init.js') },
   { name: 'cancel', group: 'deploying', summary: 'stop a queued or running deployment', load: () => import('./commands/cancel.js') },
+  { name: 'open', group: 'deploying', summary: 'print and open the page of a deployment or project', load: () => import('./commands/open.js') },
   { name: 'build', group: 'deploying', summary: 'pack the files without uploading them', load: () => import('./commands/build.js') },
 
-  { name: 'list', aliases: ['ls'], group: 'projects', summary: 'list the projects (or: svc ls)', load: () => import('./commands/list.js') },
+  { name: 'list', aliases: ['ls', 'projects list'], group: 'projects', summary: 'list the projects (or: svc ls, svc projects list)', load: () => import('./commands/list.js') },
+  { name: 'projects create', group: 'projects', summary: 'create a project', load: () => import('./commands/projects-create.js') },
+  { name: 'projects show', group: 'projects', summary: 'show the settings of a project', load: () => import('./commands/projects-show.js') },
+  { name: 'projects set', group: 'projects', summary: 'change settings of a project', load: () => import('./commands/projects-set.js') },
+  { name: 'projects token', group: 'projects', summary: 'print the deploy token of a project, or replace it', load: () => import('./commands/projects-token.js') },
+  { name: 'projects delete', group: 'projects', summary: 'delete a project with its records and archives', load: () => import('./commands/projects-delete.js') },
 
   { name: 'logs', group: 'logs', summary: 'print or follow the output of a deployment', load: () => import('./commands/logs.js') },
 
@@ -58,6 +64,9 @@ export const commands: readonly CommandRow[] = [
   { name: 'verify', group: 'data', summary: 'check the data directory and its references', load: () => import('./commands/verify.js') },
   { name: 'home', group: 'data', summary: 'print the data directory', load: () => import('./commands/home.js') },
 
+  { name: 'login', group: 'configuration', summary: 'check a token and store it for its server', load: () => import('./commands/login.js') },
+  { name: 'logout', group: 'configuration', summary: 'remove the stored tokens of a server', load: () => import('./commands/logout.js') },
+  { name: 'whoami', group: 'configuration', summary: 'show which tokens are used here, and what for', load: () => import('./commands/whoami.js') },
   { name: 'config', group: 'configuration', summary: 'show the effective configuration and its sources', load: () => import('./commands/config.js') },
   { name: 'config:set', group: 'configuration', summary: 'store a value in the configuration', load: () => import('./commands/config-set.js') },
   { name: 'config:list', group: 'configuration', summary: 'show the global configuration', load: () => import('./commands/config-list.js') },
@@ -170,13 +179,13 @@ async function version(host: Host): Promise<number> {
 }
 
 async function unknown(words: readonly string[], host: Host): Promise<number> {
-  const group = commands.filter(({ name }) => name.startsWith(`${words[0]} `))
+  const group = commands.filter(({ name, aliases = [] }) => [name, ...aliases].some(typed => typed.startsWith(`${words[0]} `)))
   const [, second = '--help'] = words
   if (group.length > 0 && (second === '--help' || second === '-h')) return await overview(group, host)
   const [{ closest }, { cleanText }] = await Promise.all([import('../base/suggest.js'), import('./terminal-text.js')])
   const typed = group.length > 0 ? `${words[0]} ${second}` : (words[0] as string)
   const names = commands.filter(({ hidden }) => hidden !== true).flatMap(({ name, aliases = [] }) => [name, ...aliases])
-  const meant = Object.hasOwn(known, typed) ? known[typed] : (closest(typed, names) ?? (group.length > 0 ? group[0]?.name : undefined))
+  const meant = Object.hasOwn(known, typed) ? known[typed] : (closest(typed, names) ?? group.find(({ name }) => name.startsWith(`${words[0]} `))?.name)
   const what = typed.startsWith('-') ? `unknown option "${typed}" before the command` : `unknown command "${typed}"`
   host.stderr.write(cleanText(`error: ${what}${meant === undefined ? '' : `: did you mean "${meant}"?`}\n`))
   host.stderr.write('Run "svc --help" for the list of commands.\n')

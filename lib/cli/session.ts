@@ -127,7 +127,8 @@ async function openApi({ env, host, output, command }: Context, config: Effectiv
   throw new Refusal('forbidden', 'token_elsewhere', `The ${what} from ${token.from} was not sent to ${origin}: ${why}. ${advice}`)
 }
 
-function serverUrlOf(config: EffectiveConfig, command: Context['command']): Sourced<string> {
+/** The server's address. Refuses if nothing names one. */
+export function serverUrlOf(config: EffectiveConfig, command: Context['command']): Sourced<string> {
   return (
     config.serverUrl ??
     missing(

@@ -49,12 +49,10 @@ t.test('a server that does not know the question is pushed to all the same', asy
     asked.push(`${request.method} ${request.url?.split('?')[0]}`)
     request.resume()
     request.on('end', () => {
-      if (request.method === 'GET') {
-        response.writeHead(404, { 'content-type': 'application/json' })
-        return response.end(JSON.stringify({ success: false, error: 'Nothing is at this address', code: 'not_found' }))
-      }
-      response.writeHead(200, { 'content-type': 'application/x-ndjson' })
-      response.end(`${JSON.stringify({ event: 'status', status: 'success', duration: '0.10s', deployId: 'dep_1' })}\n`)
+      const unknown = { success: false, error: 'Nothing is at this address', code: 'not_found' }
+      const status = { event: 'status', status: 'success', duration: '0.10s', deployId: 'dep_1' }
+      if (request.method === 'GET') response.writeHead(404, { 'content-type': 'application/json' }).end(JSON.stringify(unknown))
+      else response.writeHead(200, { 'content-type': 'application/x-ndjson' }).end(`${JSON.stringify(status)}\n`)
     })
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
