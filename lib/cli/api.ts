@@ -48,7 +48,7 @@ export interface Api {
   whoami(options?: { signal?: AbortSignal }): Promise<TokenHolder | null>
   /** Refuses what the upload would be refused with; null: the server is older than that question. */
   checkUpload(query: { projectId: string; scripts: readonly string[]; signal?: AbortSignal }): Promise<UploadPermit | null>
-  projects(): Promise<Project[]>
+  projects(options?: { signal?: AbortSignal }): Promise<Project[]>
   project(id: string): Promise<Project>
   createProject(fields: Partial<Project>): Promise<Project>
   updateProject(id: string, fields: Partial<Project>): Promise<Project>
@@ -88,7 +88,7 @@ export function createApi(client: Client): Api {
         }),
         ({ maxUploadBytes }) => typeof maxUploadBytes === 'number'
       ),
-    projects: () => client.json({ path: '/api/projects' }),
+    projects: ({ signal } = {}) => client.json({ path: '/api/projects', signal }),
     project: id => client.json({ path: projectPath(id) }),
     createProject: async json => (await client.json<{ project: Project }>({ method: 'POST', path: '/api/projects', json })).project,
     updateProject: async (id, json) => (await client.json<{ project: Project }>({ method: 'PUT', path: projectPath(id), json })).project,

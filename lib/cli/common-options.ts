@@ -7,8 +7,8 @@ export const sharedOptions = {
   server: { type: 'text', value: 'url', help: "the server's address; may have a path" },
   adminToken: { type: 'text', value: 'token', help: 'the admin token; "-" reads it from standard input' },
   token: { type: 'text', value: 'token', help: 'the admin token or the deploy token; "-" reads it from standard input' },
-  project: { type: 'text', value: 'id', help: 'the project whose stored deploy token is used' },
-  env: { type: 'text', alias: 'e', value: 'name', help: 'the environment: reads svc.config.<name>.json; "default" is svc.config.json' },
+  project: { type: 'text', value: 'id', complete: 'projects', help: 'the project whose stored deploy token is used' },
+  env: { type: 'text', alias: 'e', value: 'name', complete: 'environments', help: 'the environment: reads svc.config.<name>.json; "default" is svc.config.json' },
   message: { type: 'text', alias: 'm', value: 'text', help: 'what this deployment is about, in one line' },
   json: { type: 'switch', help: 'print the result as JSON' },
   yes: { type: 'switch', alias: 'y', help: 'do not ask' }

@@ -76,6 +76,7 @@ export const commands: readonly CommandRow[] = [
   { name: 'telemetry:off', group: 'configuration', summary: 'send no usage statistics', load: () => import('./commands/telemetry-off.js') },
   { name: 'telemetry:endpoint', group: 'configuration', summary: 'set the address that usage statistics are sent to', load: () => import('./commands/telemetry-endpoint.js') },
   { name: 'version', group: 'configuration', summary: 'print the version of svc', load: () => import('./commands/version.js') },
+  { name: 'values', group: 'configuration', summary: 'print values that a shell offers', hidden: true, load: () => import('./commands/values.js') },
   { name: 'help', group: 'configuration', summary: 'show this page, or that of a command', load: () => Promise.reject(new Error('help is no module')) }
 ]
 

@@ -4,7 +4,7 @@ import { projectDetails, sharedOptions } from '../common-options.js'
 
 export const command = defineCommand({
   operands: {
-    deployId: { required: true, help: 'the deployment, as "svc status" shows it' }
+    deployId: { required: true, complete: 'deployments', help: 'the deployment, as "svc status" shows it' }
   },
   options: {
     env: sharedOptions.env,

@@ -35,7 +35,7 @@ interface Answers {
 export const command = defineCommand({
   operands: {},
   options: {
-    project: { type: 'text', value: 'id', help: "the project's id" },
+    project: { type: 'text', value: 'id', complete: 'projects', help: "the project's id" },
     out: { type: 'text', value: 'dir', help: 'the directory to pack' },
     server: sharedOptions.server,
     env: { ...sharedOptions.env, help: 'write svc.config.<name>.json' },

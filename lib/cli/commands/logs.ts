@@ -11,7 +11,7 @@ interface LogsOptions {
 
 export const command = defineCommand({
   operands: {
-    deployId: { required: true, help: 'the deployment, as "svc status" shows it' }
+    deployId: { required: true, complete: 'deployments', help: 'the deployment, as "svc status" shows it' }
   },
   options: {
     follow: { type: 'switch', alias: 'f', help: 'follow until it ends; exit code 0 for success, 1 for failed' },

@@ -26,7 +26,7 @@ export const command = defineCommand({
     env: sharedOptions.env,
     ...packOptions,
     server: sharedOptions.server,
-    project: { type: 'text', value: 'id', help: 'the project to deploy to' },
+    project: { type: 'text', value: 'id', complete: 'projects', help: 'the project to deploy to' },
     token: { type: 'text', value: 'token', help: 'the deploy token; "-" reads it from standard input' },
     message: {
       ...sharedOptions.message,

@@ -16,10 +16,10 @@ const searchedDeployments = 500
 
 export const command = defineCommand({
   operands: {
-    projectId: { help: 'the project; else the one of svc.config.json' }
+    projectId: { complete: 'projects', help: 'the project; else the one of svc.config.json' }
   },
   options: {
-    to: { type: 'text', value: 'deployId', help: 'the deployment whose archive is deployed again' },
+    to: { type: 'text', value: 'deployId', complete: 'deployments', help: 'the deployment whose archive is deployed again' },
     message: sharedOptions.message,
     yes: { ...sharedOptions.yes, help: 'do not ask; required where there is no terminal' },
     env: sharedOptions.env,

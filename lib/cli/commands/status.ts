@@ -10,7 +10,7 @@ import { projectDetails, sharedOptions } from '../common-options.js'
 
 export const command = defineCommand({
   operands: {
-    projectId: { help: 'the project; else the one of svc.config.json' }
+    projectId: { complete: 'projects', help: 'the project; else the one of svc.config.json' }
   },
   options: {
     limit: {
