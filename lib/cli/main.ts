@@ -165,10 +165,10 @@ async function explain(error: unknown): Promise<{ exitCode: number; sentence: st
 }
 
 async function overview(rows: readonly CommandRow[], host: Host): Promise<number> {
-  const [{ renderOverview }, { existsSync }] = await Promise.all([import('./help.js'), import('node:fs')])
+  const [{ renderOverview }, { readdirSync }] = await Promise.all([import('./help.js'), import('node:fs')])
   // A client's bundle has no server, and none of the commands that need one.
-  const isHere = ({ name }: CommandRow): boolean =>
-    name === 'help' || existsSync(new URL(`./commands/${name.replace(/[ :]/g, '-')}.js`, import.meta.url))
+  const modules = readdirSync(new URL('./commands/', import.meta.url))
+  const isHere = ({ name }: CommandRow): boolean => name === 'help' || modules.includes(`${name.replace(/[ :]/g, '-')}.js`)
   host.stdout.write(renderOverview(rows.filter(row => row.hidden !== true && isHere(row)), commandGroups))
   return 0
 }

@@ -2,8 +2,10 @@ import t from 'tap'
 import { once } from 'node:events'
 import { mkdirSync, truncateSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { makeCertificate } from '../support/certificates.js'
 import { startServeProcess } from '../support/serve-process.js'
 import { svc } from '../support/svc.js'
 
@@ -61,4 +63,39 @@ t.test('a server that does not know the question is pushed to all the same', asy
   const cwd = t.testdir({ 'index.html': 'x', 'svc.config.json': JSON.stringify({ projectId: 'proj_1', serverUrl: url }) })
   t.match(await svc(['push'], { cwd, env: { SVC_DEPLOY_TOKEN: 'x' } }), { code: 0 })
   t.same(asked, ['GET /api/deploy/check', 'POST /api/deploy/upload'])
+})
+
+t.test('a push over the wrong protocol, or past a proxy that refuses it, says cause and cure', async t => {
+  const plain = createServer((_, response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{}')).listen(0, '127.0.0.1')
+  const identity = makeCertificate({ names: ['127.0.0.1'] })
+  const secure = createSecureServer({ cert: identity.cert, key: identity.key }, (_, response) => response.end()).listen(0, '127.0.0.1')
+  const proxy = createServer((request, response) => {
+    request.resume()
+    const { status, headers = {} } = answers[proxied++] as (typeof answers)[number]
+    response.writeHead(status, { 'content-type': 'text/html', ...headers }).end('<h1>No</h1>')
+  }).listen(0, '127.0.0.1')
+  const answers: Array<{ status: number; headers?: Record<string, string>; cure: RegExp }> = [
+    { status: 401, headers: { 'www-authenticate': 'Basic realm="staging"' }, cure: /asks for its own user name and password \(401\): let the proxy pass requests below \/api/ },
+    { status: 413, cure: /refuses uploads of that size \(413\): raise its limit/ },
+    { status: 502, cure: /answered 502: it gets no answer from svc\. Is the svc server behind it running/ }
+  ]
+  let proxied = 0
+  await Promise.all([plain, secure, proxy].map(async server => {
+    t.teardown(() => server.close())
+    await once(server, 'listening')
+  }))
+  const [plainPort, securePort, proxyPort] = [plain, secure, proxy].map(server => (server.address() as AddressInfo).port)
+  const cwd = t.testdir({ 'index.html': 'x', 'svc.config.json': JSON.stringify({ projectId: 'proj_1' }) })
+  const push = (server: string) => svc(['push', '--server', server], { cwd, env: { SVC_DEPLOY_TOKEN: 'x' } })
+
+  const cases: Array<[server: string, cure: RegExp]> = [
+    [`https://127.0.0.1:${plainPort}`, new RegExp(`does not speak TLS on that port: .* the address is "http://127.0.0.1:${plainPort}"`)],
+    [`http://127.0.0.1:${securePort}`, /expects TLS, the address begins with https:\/\//],
+    ...answers.map(({ cure }) => [`http://127.0.0.1:${proxyPort}`, cure] as [string, RegExp])
+  ]
+  for (const [server, cure] of cases) {
+    const ended = await push(server)
+    t.match(ended, { code: 1, stdout: '', stderr: cure }, server)
+    t.notMatch(ended.stderr, /Packing|not known|had left/, server)
+  }
 })
