@@ -32,7 +32,8 @@ export function deploymentHandlers({ deployer, records, pageOf }: DeploymentsNee
     },
 
     cancel: async request => {
-      const row = await deployer.cancel(param(request, 'id'), request.actor)
+      const { id } = records.find(request, param(request, 'id'))
+      const row = await deployer.cancel(id, request.actor)
       return json({ success: true, message: 'The deployment was cancelled', deployment: await records.complete(row) })
     },
 

@@ -3,6 +3,7 @@ import { json } from '../http/route.js'
 import { auditHandlers } from './audit.js'
 import { authHandlers } from './auth.js'
 import { backupHandlers } from './backup.js'
+import { deployCheckHandlers } from './deploy-check.js'
 import { deploymentHandlers } from './deployments.js'
 import { fileHandlers } from './files.js'
 import { fsHandlers } from './fs.js'
@@ -28,6 +29,7 @@ import { systemHandlers } from './system.js'
 import { terminalHandlers } from './terminal.js'
 import { uploadHandlers } from './upload.js'
 import { variableHandlers } from './variables.js'
+import { whoamiHandlers } from './whoami.js'
 
 /** What the handlers need, room by room. */
 export interface ApiNeeds {
@@ -42,6 +44,8 @@ export interface ApiNeeds {
   tags: Parameters<typeof labelHandlers>[1]
   files: Parameters<typeof fileHandlers>[0]
   upload: Parameters<typeof uploadHandlers>[0]
+  whoami: Parameters<typeof whoamiHandlers>[0]
+  deployCheck: Parameters<typeof deployCheckHandlers>[0]
   deployments: Parameters<typeof deploymentHandlers>[0]
   logs: Parameters<typeof logHandlers>[0]
   settings: Parameters<typeof settingsHandlers>[0]
@@ -104,6 +108,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('GET', '/api/health/detail', 'admin', health.detail),
 
     row('POST', '/api/auth/login', 'public', auth.login),
+    row('GET', '/api/auth/whoami', 'token', whoamiHandlers(needs.whoami).whoami),
     row('POST', '/api/auth/reset', 'local', auth.resetToken),
     row('POST', '/api/tickets', 'admin', auth.ticket),
 
@@ -133,9 +138,10 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('PUT', '/api/tags/:id', 'admin', tags.update),
     row('DELETE', '/api/tags/:id', 'admin', tags.remove),
 
+    row('GET', '/api/deploy/check', 'upload_check', deployCheckHandlers(needs.deployCheck).check),
     taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', upload)),
     row('POST', '/api/deployments/:id/rollback', 'operate', deployments.rollback),
-    row('POST', '/api/deployments/:id/cancel', 'admin', deployments.cancel),
+    row('POST', '/api/deployments/:id/cancel', 'own', deployments.cancel),
     row('PATCH', '/api/deployments/:id/status', 'admin', deployments.mark),
     row('GET', '/api/deployments/:id/files', 'read', deployments.files),
     row('GET', '/api/deployments/:id/changes', 'read', deployments.changes),

@@ -78,17 +78,19 @@ function checkContentLength(request: ApiRequest, limitBytes: number): void {
 }
 
 function checkField(name: string, value: string, caller: Caller, findProject: UploadNeeds['findProject']): void {
-  if (name === 'projectId') checkProject(value, caller, findProject)
+  if (name === 'projectId') checkUploadProject(value, caller, findProject)
   else if (isRead(name)) readers[name](value)
 }
 
 /** Whose token it is decides what may be seen: another project's says 403 of every other id, known or not. */
-function checkProject(id: string, caller: Caller, findProject: UploadNeeds['findProject']): void {
+export function checkUploadProject(id: string, caller: Caller, findProject: UploadNeeds['findProject']): Project {
   if (caller.role === 'project' && caller.projectId !== id) {
     const sentence = 'This deploy token belongs to another project'
     throw new Refusal('forbidden', 'other_project', sentence, { field: 'projectId' })
   }
-  if (findProject(id) === undefined) throw notFound('Project', id)
+  const project = findProject(id)
+  if (project === undefined) throw notFound('Project', id)
+  return project
 }
 
 function readRequest(fields: Map<string, string>, actor: Caller): DeployRequest {

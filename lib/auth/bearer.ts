@@ -22,8 +22,8 @@ interface Rule {
   ticket?: TicketPurpose
   /** The admin token may come as a subprotocol: where a browser cannot send headers, a program may lack the means, too. */
   subprotocol?: boolean
-  /** Also only from an address of the setting `allowed_ips`. */
-  fromAllowed?: boolean
+  /** The roles that also need an address of the setting `allowed_ips`; true: all. */
+  fromAllowed?: true | readonly Role[]
 }
 
 /** Who may call a route (§5, and decided): every row of the API's table names one of these. */
@@ -38,9 +38,15 @@ const rules = {
   download: { roles: ['admin', 'local', 'project'], ticket: 'download' },
   /** As `admin`, also from a link in a browser. */
   admin_download: { roles: ['admin', 'local'], ticket: 'download' },
+  /** Changes a deployment of the project's own: the handler compares. Deploy tokens need an address of `allowed_ips`. */
+  own: { roles: ['admin', 'local', 'project'], fromAllowed: ['project'] },
+  /** Any valid token. */
+  token: { roles: ['admin', 'local', 'project', 'global'] },
   upload: { roles: ['project', 'global'], fromAllowed: true },
   /** The token of the setting `metrics_token`, too, which opens nothing else. */
   metrics: { roles: ['admin', 'local', 'metrics'] },
+  /** As `upload`; the handler tells the holder of an admin token which token is needed. */
+  upload_check: { roles: ['admin', 'local', 'project', 'global'], fromAllowed: true },
   terminal: { roles: ['admin', 'local'], ticket: 'terminal', subprotocol: true, fromAllowed: true },
   /** What whoever owns the data directory may do to it anyway; no token opens it. */
   local: { roles: ['local'] }
@@ -97,7 +103,10 @@ export function createBearer(needs: Needs): Bearer {
     if (!rule.roles.includes(holder.role)) {
       throw new Refusal('forbidden', 'forbidden', 'This token does not open this: the admin token is needed')
     }
-    if (rule.fromAllowed && !client.local) allowList.check(client.witnessed)
+    const { fromAllowed } = rule
+    if (fromAllowed !== undefined && !client.local && (fromAllowed === true || fromAllowed.includes(holder.role))) {
+      allowList.check(client.witnessed)
+    }
     const { name, role, projectId } = holder
     const { ip, claimedIp } = addressesOf(client)
     // Not by spreading, which takes ten times as long (bench/api).
@@ -134,7 +143,7 @@ function holderOf(needs: Needs, { roles }: Rule, token: string): Holder | null {
     if (holder) return holder
   }
   // An upload says the same of the admin token as of an unknown one: neither is a deploy token.
-  if (roles.includes('global')) return null
+  if (!roles.includes('admin') && roles.includes('global')) return null
   return holders.project?.(needs, token) ?? holders.global?.(needs, token) ?? holders.metrics?.(needs, token) ?? null
 }
 

@@ -45,12 +45,17 @@ export async function refusalOf(answer: Answer, { address, tokenFrom }: Asked): 
       `${address} sends on to "${location}": use that as the server's address`
     )
   }
+  if (status === 400 && /plain HTTP request|HTTP request to an HTTPS/i.test(text)) {
+    const secure = address.replace(/^http:/, 'https:')
+    return new Refusal('invalid', 'needs_https', `${address} expects TLS on that port: use "${secure}" as the server's address`)
+  }
+  if (status === 401) {
+    const advice = 'let the proxy pass requests below /api without its own login: svc checks its tokens itself'
+    return new Refusal(kind, 'proxy_login', `A proxy before ${address} asks for its own user name and password (401): ${advice}`)
+  }
   if (status === 413) {
-    return new Refusal(
-      kind,
-      'too_large',
-      `A proxy before ${address} refuses uploads of that size (nginx: client_max_body_size)`
-    )
+    const advice = 'raise its limit (nginx: client_max_body_size 0)'
+    return new Refusal(kind, 'too_large', `A proxy before ${address} refuses uploads of that size (413): ${advice}`)
   }
   if (status === 407)
     return new Refusal('unauthorized', 'proxy_auth', 'The proxy wants a user name and a password in its address')
@@ -58,7 +63,7 @@ export async function refusalOf(answer: Answer, { address, tokenFrom }: Asked): 
     return new Refusal(
       kind,
       `http_${status}`,
-      `A proxy before ${address} answered ${status}: is the svc server behind it running?`
+      `A proxy before ${address} answered ${status}: it gets no answer from svc. Is the svc server behind it running, and its port right?`
     )
   }
   return notSvc(answer, address)

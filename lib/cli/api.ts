@@ -2,6 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Refusal } from '../base/refusal.js'
 import type { Deployment, DeploymentRow, FinalStatus, ListedDeployment } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
+import type { TokenHolder } from '../model/token-holder.js'
+import type { UploadPermit } from '../model/upload-permit.js'
 import type { GivenVariable, Variable } from '../model/variable.js'
 import type { Answer, Client } from './client.js'
 import { parseObject, readEvents, readNdjson } from './streams.js'
@@ -52,8 +54,10 @@ export interface VariablesChange {
 }
 
 export interface DeploymentQuery {
-  projectId?: string
+  projectId?: string | undefined
   status?: string
+  output?: 'none'
+  signal?: AbortSignal
   branch?: string | undefined
   /** The first digits of a commit. */
   commit?: string | undefined
@@ -64,8 +68,17 @@ export interface Api {
   readonly address: string
   /** What it asks with. */
   readonly client: Client
-  projects(): Promise<Project[]>
+  /** What the token is for; null: the server is older than that question. */
+  whoami(options?: { signal?: AbortSignal }): Promise<TokenHolder | null>
+  /** Refuses what the upload would be refused with; null: the server is older than that question. */
+  checkUpload(query: { projectId: string; scripts: readonly string[]; signal?: AbortSignal }): Promise<UploadPermit | null>
+  projects(options?: { signal?: AbortSignal }): Promise<Project[]>
   project(id: string): Promise<Project>
+  createProject(fields: Partial<Project>): Promise<Project>
+  updateProject(id: string, fields: Partial<Project>): Promise<Project>
+  removeProject(id: string): Promise<void>
+  /** Replaces the deploy token; the old one is no longer valid. */
+  replaceToken(id: string): Promise<string>
   /** Of the project's scripts, by name. */
   variables(projectId: string): Promise<Variable[]>
   /** The others stay; `dotenv` is the text of a .env file. Returns all of them as they are now. */
@@ -88,19 +101,36 @@ export interface Api {
 /** The server's API as functions (§4). */
 export function createApi(client: Client): Api {
   const deploymentPath = (id: string) => `/api/deployments/${encodeURIComponent(id)}`
-  const variablesPath = (id: string) => `/api/projects/${encodeURIComponent(id)}/variables`
+  const projectPath = (id: string) => `/api/projects/${encodeURIComponent(id)}`
+  const variablesPath = (id: string) => `${projectPath(id)}/variables`
   const logPath = (id: string) => `/api/logs/${encodeURIComponent(id)}`
 
   return {
     address: client.address,
     client,
-    projects: () => client.json({ path: '/api/projects' }),
-    project: id => client.json({ path: `/api/projects/${encodeURIComponent(id)}` }),
+    whoami: ({ signal } = {}) => ifKnown(client.json<TokenHolder>({ path: '/api/auth/whoami', signal }), ({ role }) => typeof role === 'string'),
+    checkUpload: ({ projectId, scripts, signal }) =>
+      ifKnown(
+        client.json<UploadPermit>({
+          path: '/api/deploy/check',
+          query: { projectId, scripts: scripts.join(',') || undefined },
+          // The upload comes after the packing, when a kept connection may have been closed silently.
+          headers: { connection: 'close' },
+          signal
+        }),
+        ({ maxUploadBytes }) => typeof maxUploadBytes === 'number'
+      ),
+    projects: ({ signal } = {}) => client.json({ path: '/api/projects', signal }),
+    project: id => client.json({ path: projectPath(id) }),
+    createProject: async json => (await client.json<{ project: Project }>({ method: 'POST', path: '/api/projects', json })).project,
+    updateProject: async (id, json) => (await client.json<{ project: Project }>({ method: 'PUT', path: projectPath(id), json })).project,
+    removeProject: async id => void (await client.json({ method: 'DELETE', path: projectPath(id) })),
+    replaceToken: async id => (await client.json<{ token: string }>({ method: 'POST', path: `${projectPath(id)}/token` })).token,
     variables: async id => (await client.json<{ variables: Variable[] }>({ path: variablesPath(id) })).variables,
     changeVariables: async (id, json) =>
       (await client.json<{ variables: Variable[] }>({ method: 'PATCH', path: variablesPath(id), json })).variables,
-    deployments: ({ limit, ...query }) =>
-      client.json({ path: '/api/logs', query: { ...query, limit: limit?.toString() } }),
+    deployments: ({ limit, signal, ...query }) =>
+      client.json({ path: '/api/logs', query: { ...query, limit: limit?.toString() }, signal }),
     async newestDeployments() {
       const found = new Map<string, ListedDeployment>()
       for (let before: string | undefined; ;) {
@@ -134,6 +164,17 @@ export function createApi(client: Client): Api {
       return runOf(await client.open({ method: 'POST', path, accept: ndjson, json: { message }, signal }))
     },
     cancel: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/cancel` })
+  }
+}
+
+/** The answer of a route that an older server has not: null for its 404, and for an answer of another shape. */
+async function ifKnown<T extends object>(asked: Promise<T>, isKnown: (answer: T) => boolean): Promise<T | null> {
+  try {
+    const answer = await asked
+    return isKnown(answer) ? answer : null
+  } catch (error) {
+    if (error instanceof Refusal && error.code === 'not_found') return null
+    throw error
   }
 }
 

@@ -2,6 +2,9 @@ import { Refusal } from '../base/refusal.js'
 import { shownFlag } from './help.js'
 import { closest } from '../base/suggest.js'
 
+/** Values that a shell asks svc for (commands/values.ts). */
+export type CompletedValues = 'environments' | 'deployments' | 'projects'
+
 /** One option of a command, for the parser, the help and the suggestions. Its flag is its key in the table. */
 export interface OptionRow {
   type: 'text' | 'count' | 'switch'
@@ -17,6 +20,8 @@ export interface OptionRow {
   default?: string | number | boolean
   /** Given more than once, its values add up. */
   repeatable?: boolean
+  /** What a shell offers for its value. */
+  complete?: CompletedValues
   /** Of a count. */
   minimum?: number
   maximum?: number
@@ -28,6 +33,8 @@ export type OptionTable = Readonly<Record<string, OptionRow>>
 /** One word that is not an option. Its name is its key in the table; the order of the keys is that of the words. */
 export interface OperandRow {
   required?: boolean
+  /** What a shell offers for it; absent: files. */
+  complete?: CompletedValues
   help: string
 }
 

@@ -41,7 +41,7 @@ export interface Body {
 }
 
 export interface Call {
-  method?: 'GET' | 'POST' | 'PATCH'
+  method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Below the server's address, each segment already percent-encoded: `/api/projects`. */
   path: string
   /** Undefined values are left out. */

@@ -6,7 +6,9 @@ import { usage } from './args.js'
 export const sharedOptions = {
   server: { type: 'text', value: 'url', help: "the server's address; may have a path" },
   adminToken: { type: 'text', value: 'token', help: 'the admin token; "-" reads it from standard input' },
-  env: { type: 'text', alias: 'e', value: 'name', help: 'the environment: reads svc.config.<name>.json' },
+  token: { type: 'text', value: 'token', help: 'the admin token or the deploy token; "-" reads it from standard input' },
+  project: { type: 'text', value: 'id', complete: 'projects', help: 'the project whose stored deploy token is used' },
+  env: { type: 'text', alias: 'e', value: 'name', complete: 'environments', help: 'the environment: reads svc.config.<name>.json; "default" is svc.config.json' },
   message: { type: 'text', alias: 'm', value: 'text', help: 'what this deployment is about, in one line' },
   json: { type: 'switch', help: 'print the result as JSON' },
   yes: { type: 'switch', alias: 'y', help: 'do not ask' }
@@ -25,6 +27,12 @@ export const packOptions = {
   ignore: { type: 'text', value: 'glob', repeatable: true, help: 'leave these files out as well; a list has commas' },
   'ignore-builtin': { type: 'switch', default: true, help: 'do not apply the built-in ignore rules' }
 } as const
+
+/** Where commands for one project take the server's address and a token from; for the end of their help. */
+export const projectDetails =
+  'The token is the admin token (--token, SVC_TOKEN, also in .env.local, or "svc login"), or the deploy token of the\n' +
+  'project (--token, SVC_DEPLOY_TOKEN, "svc login" or "svc init"). The address is taken from --server, SVC_SERVER_URL,\n' +
+  'svc.config.json, or the global configuration.'
 
 /** Where commands that manage the server take its address and token from; for the end of their help. */
 export const adminDetails =

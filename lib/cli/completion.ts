@@ -1,6 +1,9 @@
-import type { OptionRow } from './args.js'
+import type { CompletedValues, OperandRow, OptionRow } from './args.js'
 import type { Command } from './command.js'
 import { shownFlag } from './help.js'
+
+/** Values that svc is asked for when a shell completes. */
+export const completedValues = ['environments', 'deployments', 'projects'] as const satisfies readonly CompletedValues[]
 
 export const shells = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof shells)[number]
@@ -9,14 +12,17 @@ export type Shell = (typeof shells)[number]
 export interface CompletionRow {
   /** As it is typed; two words where it belongs to a group. */
   name: string
+  aliases?: readonly string[] | undefined
   summary: string
   command: Pick<Command, 'options' | 'operands'> | null
 }
 
 /** The completion script of a shell, made from the tables of the commands. */
 export function renderCompletion(shell: Shell, rows: readonly CompletionRow[]): string {
-  const commands = rows.map(({ name, summary, command }) => {
-    return { name, summary, flags: flagsOf(command), takesOperands: Object.keys(command?.operands ?? {}).length > 0 }
+  const commands = rows.flatMap(({ name, aliases = [], summary, command }) => {
+    const operands: OperandRow[] = Object.values(command?.operands ?? {})
+    const described = { summary, flags: flagsOf(command), takesOperands: operands.length > 0, operandValues: operands[0]?.complete ?? null }
+    return [name, ...aliases].map(typed => ({ name: typed, ...described }))
   })
   return { bash: renderBash, zsh: renderZsh, fish: renderFish }[shell](commands)
 }
@@ -28,6 +34,8 @@ interface Flag {
   short: string | null
   takesValue: boolean
   choices: readonly string[]
+  /** What svc is asked for; null: files. */
+  asked: CompletedValues | null
   help: string
 }
 
@@ -36,9 +44,11 @@ interface CompletedCommand {
   summary: string
   flags: Flag[]
   takesOperands: boolean
+  /** Of its first operand. */
+  operandValues: CompletedValues | null
 }
 
-const helpFlag: Flag = { long: '--help', short: '-h', takesValue: false, choices: [], help: 'the options and an example' }
+const helpFlag: Flag = { long: '--help', short: '-h', takesValue: false, choices: [], asked: null, help: 'the options and an example' }
 
 function flagsOf(command: CompletionRow['command']): Flag[] {
   const flags = Object.entries(command?.options ?? {}).map(([flag, row]: [string, OptionRow]) => ({
@@ -46,6 +56,7 @@ function flagsOf(command: CompletionRow['command']): Flag[] {
     short: row.alias === undefined ? null : `-${row.alias}`,
     takesValue: row.type !== 'switch',
     choices: row.choices ?? [],
+    asked: row.complete ?? null,
     help: row.help
   }))
   return [...flags, helpFlag]
@@ -85,11 +96,12 @@ function renderBash(commands: readonly CompletedCommand[]): string {
   })
   const values = commands.flatMap(({ name, flags }) => flags.filter(({ takesValue }) => takesValue).map(flag => {
     const names = [flag.long, ...(flag.short === null ? [] : [flag.short])].map(word => `${name} ${word}`)
-    return `    ${quoted(names)}) values='${flag.choices.join(' ')}'; takes=1 ;;`
+    return `    ${quoted(names)}) values='${flag.choices.join(' ')}'; asked='${flag.asked ?? ''}'; takes=1 ;;`
   }))
+  const operands = commands.flatMap(({ name, operandValues }) => (operandValues === null ? [] : [`    ${quoted([name])}) asked='${operandValues}' ;;`]))
   return `# bash completion of svc: eval "$(svc completion bash)", or a file in /etc/bash_completion.d
 _svc() {
-  local line="\${COMP_LINE:0:COMP_POINT}" current='' previous command flags='' values='' takes=''
+  local line="\${COMP_LINE:0:COMP_POINT}" current='' previous command flags='' values='' takes='' asked=''
   local -a words
   read -ra words <<< "$line"
   if [[ "$line" != *[[:space:]] ]]; then
@@ -117,13 +129,24 @@ ${[...groupsOf(commands)].map(([first, seconds]) => `    ${quoted([first])})
 ${values.join('\n')}
   esac
   if [[ -n "$takes" ]]; then
-    if [[ -n "$values" ]]; then COMPREPLY=($(compgen -W "$values" -- "$current")); else COMPREPLY=($(compgen -f -- "$current")); fi
+    if [[ -n "$asked" ]]; then COMPREPLY=($(compgen -W "$(_svc_ask "\${words[0]}" "$asked" "$line")" -- "$current"))
+    elif [[ -n "$values" ]]; then COMPREPLY=($(compgen -W "$values" -- "$current")); else COMPREPLY=($(compgen -f -- "$current")); fi
     return
   fi
   case "$command" in
 ${cases.join('\n')}
   esac
-  if [[ "$current" == -* ]]; then COMPREPLY=($(compgen -W "$flags" -- "$current")); else COMPREPLY=($(compgen -f -- "$current")); fi
+  if [[ "$current" == -* ]]; then COMPREPLY=($(compgen -W "$flags" -- "$current")); return; fi
+  case "$command" in
+${operands.join('\n') || "    '') ;;"}
+  esac
+  if [[ -n "$asked" ]]; then COMPREPLY=($(compgen -W "$(_svc_ask "\${words[0]}" "$asked" "$line")" -- "$current"))
+  else COMPREPLY=($(compgen -f -- "$current")); fi
+}
+# Asks svc for values; it answers in two seconds at most.
+_svc_ask() {
+  local value description
+  "$1" values "$2" "$3" 2>/dev/null </dev/null | while IFS=$'\\t' read -r value description; do printf '%s\\n' "$value"; done
 }
 _svc_after_colon() {
   if [[ "$1" == *:* && "$COMP_WORDBREAKS" == *:* ]]; then COMPREPLY=("\${COMPREPLY[@]#"\${1%:*}:"}"); fi
@@ -141,17 +164,27 @@ function renderZsh(commands: readonly CompletedCommand[]): string {
   const groups = groupsOf(commands)
   const describe = (words: Array<[word: string, summary: string]>): string =>
     words.map(([word, summary]) => `'${zshText(word)}:${zshText(summary)}'`).join(' ')
-  const cases = commands.map(({ name, flags }) => {
-    const specs = flags.map(({ long, short, takesValue, choices, help }) => {
-      const value = !takesValue ? '' : choices.length > 0 ? `:value:(${choices.join(' ')})` : ':value:_files'
+  const cases = commands.map(({ name, flags, operandValues }) => {
+    const specs = flags.map(({ long, short, takesValue, choices, asked, help }) => {
+      const value = !takesValue ? '' : asked !== null ? `:value:_svc_${asked}` : choices.length > 0 ? `:value:(${choices.join(' ')})` : ':value:_files'
       const names = short === null ? `'${long}` : `'(${long} ${short})'{${long},${short}}'`
       return `${names}[${zshText(help)}]${value}'`
     })
-    return `    ${quoted([name])}) _arguments -s ${specs.join(' ')} '*:file:_files' ;;`
+    return `    ${quoted([name])}) _arguments -s ${specs.join(' ')} '*:${operandValues === null ? 'file:_files' : `${operandValues}:_svc_${operandValues}`}' ;;`
   })
   return `#compdef svc
 # zsh completion of svc: svc completion zsh > a file _svc in a directory of $fpath, or source <(svc completion zsh)
+_svc_ask() {
+  local -a found
+  local entry
+  for entry in "\${(@f)$("$svc_program" values "$1" "$svc_line" 2>/dev/null </dev/null)}"; do
+    [[ -n "$entry" ]] && found+=("\${\${entry%%$'\\t'*}//:/\\\\:}:\${entry#*$'\\t'}")
+  done
+  _describe "$1" found
+}
+${completedValues.map(kind => `_svc_${kind}() { _svc_ask ${kind} }`).join('\n')}
 _svc() {
+  local svc_program="\${(Q)words[1]}" svc_line="\${words[1,CURRENT]}"
   local -a commands
   commands=(${describe(firstWords(commands))})
   if (( CURRENT == 2 )); then _describe 'command' commands; return; fi
@@ -178,6 +211,11 @@ function fishText(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 }
 
+/** Asks svc for values; it answers in two seconds at most. */
+function askFish(kind: CompletedValues): string {
+  return `(svc values ${kind} (commandline -cp | string collect) 2>/dev/null </dev/null)`
+}
+
 function renderFish(commands: readonly CompletedCommand[]): string {
   const lines = ['# fish completion of svc: svc completion fish > ~/.config/fish/completions/svc.fish', 'complete -c svc -f']
   const offer = (when: string, [word, summary]: [string, string]): void =>
@@ -190,12 +228,13 @@ function renderFish(commands: readonly CompletedCommand[]): string {
     const none = `__fish_seen_subcommand_from ${first}; and not __fish_seen_subcommand_from ${seconds.map(([word]) => word).join(' ')}`
     for (const second of seconds) offer(none, second)
   }
-  for (const { name, flags, takesOperands } of commands) {
+  for (const { name, flags, takesOperands, operandValues } of commands) {
     const when = fishText(`__fish_seen_subcommand_from ${name.split(' ').at(-1)}`)
-    if (takesOperands) lines.push(`complete -c svc -n ${when} -F`)
-    for (const { long, short, takesValue, choices, help } of flags) {
+    if (operandValues !== null) lines.push(`complete -c svc -n ${when} -a ${fishText(askFish(operandValues))}`)
+    else if (takesOperands) lines.push(`complete -c svc -n ${when} -F`)
+    for (const { long, short, takesValue, choices, asked, help } of flags) {
       const letter = short === null ? '' : ` -s ${short.slice(1)}`
-      const value = !takesValue ? '' : choices.length > 0 ? ` -x -a ${fishText(choices.join(' '))}` : ' -r -F'
+      const value = !takesValue ? '' : asked !== null ? ` -x -a ${fishText(askFish(asked))}` : choices.length > 0 ? ` -x -a ${fishText(choices.join(' '))}` : ' -r -F'
       lines.push(`complete -c svc -n ${when} -l ${long.slice(2)}${letter}${value} -d ${fishText(help)}`)
     }
   }

@@ -6,21 +6,29 @@ export interface HelpRow {
   summary: string
 }
 
-/** The page of `svc --help`. */
-export function renderOverview(rows: readonly HelpRow[]): string {
+/** A row of the overview: `group` is a key of the groups. */
+export interface OverviewRow extends HelpRow {
+  group: string
+}
+
+/** The page of `svc --help`: commands by group, groups in the order of `groups`. */
+export function renderOverview(rows: readonly OverviewRow[], groups: Readonly<Record<string, string>>): string {
+  const width = Math.max(...rows.map(({ name }) => name.length))
+  const sections = Object.entries(groups).flatMap(([group, heading]) => {
+    const own = rows.filter(row => row.group === group)
+    return own.length === 0 ? [] : [`${heading}:`, ...columns(own.map(({ name, summary }) => [name, summary]), width), '']
+  })
   return [
     'svc: push a build to your own server, watch it deploy, roll it back',
     '',
     'Usage: svc <command> [options]',
     '',
-    'Commands:',
-    ...columns(rows.map(row => [row.name, row.summary])),
-    '',
+    ...sections,
     'Options:',
     ...columns([
-      ['-h, --help', 'this page, or that of a command'],
-      ['-V, --version', 'the version of svc']
-    ]),
+      ['-h, --help', 'show this page, or that of a command'],
+      ['-V, --version', 'print the version of svc']
+    ], width),
     '',
     'Run "svc <command> --help" for the options and an example of one command.',
     ''
@@ -37,9 +45,9 @@ export function renderCommand(row: HelpRow, command: Command): string {
     lines.push('Operands:', ...columns(operands.map(([name, operand]) => [name, operand.help])), '')
   }
   lines.push('Options:', ...columns([...options.map(describe), ['-h, --help', 'this page']]), '')
-  if (command.details !== undefined) lines.push(command.details, '')
+  if (command.details !== undefined) lines.push(...paragraphs(command.details).flatMap(text => [...wrap(text, pageColumns), '']))
   lines.push(command.examples.length > 1 ? 'Examples:' : 'Example:')
-  for (const [line, what] of command.examples) lines.push(`  svc ${line}`, `      ${what}`)
+  for (const [line, what] of command.examples) lines.push(...commandLine(`svc ${line}`), ...indented(wrap(what, pageColumns - 6), 6))
   return lines.join('\n') + '\n'
 }
 
@@ -60,11 +68,33 @@ function describe([flag, row]: [string, OptionRow]): [string, string] {
   return [left, notes.length === 0 ? row.help : `${row.help} (${notes.join(', ')})`]
 }
 
-const pageColumns = 110
-const longestLeft = 30
+/** The width of a terminal that nobody has widened. */
+const pageColumns = 80
+const longestLeft = 24
 
-function columns(rows: [string, string][]): string[] {
-  const width = Math.min(longestLeft, Math.max(...rows.map(([left]) => left.length)))
+/** The paragraphs of `details`: a blank line ends one; any other line break is a space. */
+export function paragraphs(text: string): string[] {
+  return text.split(/\n{2,}/).map(paragraph => paragraph.replaceAll('\n', ' '))
+}
+
+/** A long command line continues on the next line, as a shell takes it. An option stays with its value. */
+function commandLine(line: string): string[] {
+  const words = line.match(/(?:--\S+ (?=[^-|]))?(?:"[^"]*"|[^ "])+/g) ?? []
+  const lines: string[] = []
+  for (const word of words) {
+    const last = lines.at(-1)
+    if (last !== undefined && last.length + 1 + word.length <= pageColumns - 4) lines[lines.length - 1] = `${last} ${word}`
+    else lines.push(last === undefined ? `  ${word}` : `    ${word}`)
+  }
+  return lines.map((text, at) => (at === lines.length - 1 ? text : `${text} \\`))
+}
+
+function indented(lines: readonly string[], columns: number): string[] {
+  return lines.map(line => ' '.repeat(columns) + line)
+}
+
+function columns(rows: [string, string][], given?: number): string[] {
+  const width = given ?? Math.min(longestLeft, Math.max(...rows.map(([left]) => left.length)))
   const indent = ' '.repeat(width + 4)
   return rows.map(([left, right]) => {
     const text = wrap(right, pageColumns - indent.length).join(`\n${indent}`)

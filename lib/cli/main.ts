@@ -1,85 +1,98 @@
 // Only types: "svc --help" loads this file and the help, nothing else.
 import type { Command, Host } from './command.js'
 
+/** The tasks that the help groups commands by, in its order. */
+export const commandGroups = {
+  deploying: 'Deploying',
+  projects: 'Projects',
+  logs: 'Logs',
+  server: 'Server',
+  data: 'Data',
+  configuration: 'Configuration'
+} as const
+
 export interface CommandRow {
-  /** As it is typed; two words where it belongs to a group. */
+  /** The words that a user types; two for a command like "projects list". */
   name: string
-  alias?: string
+  /** Other names for it. */
+  aliases?: readonly string[]
+  group: keyof typeof commandGroups
+  /** At most 56 characters, so that its line of the help fits a terminal. */
   summary: string
   load(): Promise<{ command: Command }>
-  /** Goes on when nobody reads its output any more. Every other command has nothing left to do then. */
+  /** Continues when nobody reads its output any more. Every other command has nothing left to do then. */
   outlivesReader?: boolean
+  /** For completion scripts only: in no list of commands. */
+  hidden?: boolean
 }
 
-/** Every command. What a command needs is loaded when it runs. */
+/** Every command, by group, the most used first. A command's module is loaded when it runs. */
 export const commands: readonly CommandRow[] = [
-  { name: 'serve', summary: 'run the server', load: () => import('./commands/serve.js'), outlivesReader: true },
-  {
-    name: 'init',
-    summary: 'write svc.config.json for the current directory',
-    load: () => import('./commands/init.js')
-  },
-  { name: 'build', summary: 'pack the files without uploading them', load: () => import('./commands/build.js') },
-  { name: 'push', summary: 'pack, upload and deploy', load: () => import('./commands/push.js') },
-  { name: 'list', summary: 'list the projects', load: () => import('./commands/list.js') },
-  { name: 'status', summary: 'show a project and its last deployments', load: () => import('./commands/status.js') },
-  { name: 'logs', summary: 'print or follow the output of a deployment', load: () => import('./commands/logs.js') },
-  { name: 'tail', summary: 'print, search or follow log files of the server', load: () => import('./commands/tail.js') },
-  {
-    name: 'rollback',
-    summary: 'deploy the archive of an earlier deployment again',
-    load: () => import('./commands/rollback.js')
-  },
-  { name: 'cancel', summary: 'stop a queued or running deployment', load: () => import('./commands/cancel.js') },
-  {
-    name: 'config',
-    summary: 'show the configuration that counts here, and where it comes from',
-    load: () => import('./commands/config.js')
-  },
-  { name: 'config:set', summary: 'store a value in the configuration', load: () => import('./commands/config-set.js') },
-  { name: 'config:list', summary: 'show the global configuration', load: () => import('./commands/config-list.js') },
-  { name: 'env list', summary: "list the variables of a project's scripts", load: () => import('./commands/env-list.js') },
-  { name: 'env set', summary: "set a variable of a project's scripts", load: () => import('./commands/env-set.js') },
-  { name: 'env unset', summary: "remove variables of a project's scripts", load: () => import('./commands/env-unset.js') },
-  { name: 'env import', summary: 'set the variables of a .env file', load: () => import('./commands/env-import.js') },
-  { name: 'export', summary: 'write projects, deployments and what was deployed into a package', load: () => import('./commands/export.js') },
-  { name: 'import', summary: 'take over what a package of export holds', load: () => import('./commands/import.js') },
-  { name: 'backup', summary: 'write everything in the data directory into one file', load: () => import('./commands/backup.js') },
-  { name: 'restore', summary: 'make the data directory what a backup holds', load: () => import('./commands/restore.js') },
-  { name: 'verify', summary: 'check the data directory and what it names', load: () => import('./commands/verify.js') },
-  { name: 'systemd', summary: 'print the unit that runs the server under systemd', load: () => import('./commands/systemd.js') },
-  { name: 'health', summary: 'say whether the server is well; for containers and scripts', load: () => import('./commands/health.js') },
-  { name: 'home', summary: 'print the data directory', load: () => import('./commands/home.js') },
+  { name: 'push', aliases: ['deploy'], group: 'deploying', summary: 'pack, upload and deploy (or: svc deploy)', load: () => import('./commands/push.js') },
+  { name: 'status', group: 'deploying', summary: 'show a project and its last deployments', load: () => import('./commands/status.js') },
+  { name: 'rollback', group: 'deploying', summary: 'deploy the archive of an earlier deployment again', load: () => import('./commands/rollback.js') },
+  { name: 'init', group: 'deploying', summary: 'write svc.config.json for the current directory', load: () => import('./commands/init.js') },
+  { name: 'cancel', group: 'deploying', summary: 'stop a queued or running deployment', load: () => import('./commands/cancel.js') },
+  { name: 'open', group: 'deploying', summary: 'print and open the page of a deployment or project', load: () => import('./commands/open.js') },
+  { name: 'build', group: 'deploying', summary: 'pack the files without uploading them', load: () => import('./commands/build.js') },
+
+  { name: 'list', aliases: ['ls', 'projects list'], group: 'projects', summary: 'list the projects (or: svc ls, svc projects list)', load: () => import('./commands/list.js') },
+  { name: 'projects create', group: 'projects', summary: 'create a project', load: () => import('./commands/projects-create.js') },
+  { name: 'projects show', group: 'projects', summary: 'show the settings of a project', load: () => import('./commands/projects-show.js') },
+  { name: 'projects set', group: 'projects', summary: 'change settings of a project', load: () => import('./commands/projects-set.js') },
+  { name: 'projects token', group: 'projects', summary: 'print the deploy token of a project, or replace it', load: () => import('./commands/projects-token.js') },
+  { name: 'projects delete', group: 'projects', summary: 'delete a project with its records and archives', load: () => import('./commands/projects-delete.js') },
+  { name: 'env list', group: 'projects', summary: "list the variables of a project's scripts", load: () => import('./commands/env-list.js') },
+  { name: 'env set', group: 'projects', summary: "set a variable of a project's scripts", load: () => import('./commands/env-set.js') },
+  { name: 'env unset', group: 'projects', summary: "remove variables of a project's scripts", load: () => import('./commands/env-unset.js') },
+  { name: 'env import', group: 'projects', summary: 'set the variables of a .env file', load: () => import('./commands/env-import.js') },
+
+  { name: 'logs', group: 'logs', summary: 'print or follow the output of a deployment', load: () => import('./commands/logs.js') },
+  { name: 'tail', group: 'logs', summary: 'print, search or follow log files of the server', load: () => import('./commands/tail.js') },
+
+  { name: 'serve', group: 'server', summary: 'run the server', load: () => import('./commands/serve.js'), outlivesReader: true },
+  { name: 'doctor', group: 'server', summary: 'find out why svc does not work, and what to do', load: () => import('./commands/doctor.js') },
+  { name: 'health', group: 'server', summary: 'check the server; for containers and scripts', load: () => import('./commands/health.js') },
+  { name: 'systemd', group: 'server', summary: 'print a systemd unit for the server', load: () => import('./commands/systemd.js') },
   {
     name: 'admin reset-password',
-    alias: 'reset-password',
+    aliases: ['reset-password'],
+    group: 'server',
     summary: 'set another admin token',
     load: () => import('./commands/admin-reset-password.js')
   },
-  { name: 'doctor', summary: 'find out what keeps svc from working here, and what to do', load: () => import('./commands/doctor.js') },
-  { name: 'completion', summary: 'print the completion script of a shell', load: () => import('./commands/completion.js') },
-  {
-    name: 'telemetry:status',
-    summary: 'say whether usage statistics are sent, and where to',
-    load: () => import('./commands/telemetry-status.js')
-  },
-  { name: 'telemetry:on', summary: 'allow usage statistics', load: () => import('./commands/telemetry-on.js') },
-  {
-    name: 'telemetry:off',
-    summary: 'send no usage statistics, whatever is configured',
-    load: () => import('./commands/telemetry-off.js')
-  },
-  {
-    name: 'telemetry:endpoint',
-    summary: 'set where usage statistics are sent',
-    load: () => import('./commands/telemetry-endpoint.js')
-  },
-  {
-    name: 'help',
-    summary: 'this page, or that of a command',
-    load: () => Promise.reject(new Error('help is no module'))
-  }
+
+  { name: 'backup', group: 'data', summary: 'write the whole data directory into one file', load: () => import('./commands/backup.js') },
+  { name: 'restore', group: 'data', summary: 'restore the data directory from a backup', load: () => import('./commands/restore.js') },
+  { name: 'export', group: 'data', summary: 'write projects and deployments into a package', load: () => import('./commands/export.js') },
+  { name: 'import', group: 'data', summary: 'import an export package', load: () => import('./commands/import.js') },
+  { name: 'verify', group: 'data', summary: 'check the data directory and its references', load: () => import('./commands/verify.js') },
+  { name: 'home', group: 'data', summary: 'print the data directory', load: () => import('./commands/home.js') },
+
+  { name: 'login', group: 'configuration', summary: 'check a token and store it for its server', load: () => import('./commands/login.js') },
+  { name: 'logout', group: 'configuration', summary: 'remove the stored tokens of a server', load: () => import('./commands/logout.js') },
+  { name: 'whoami', group: 'configuration', summary: 'show which tokens are used here, and what for', load: () => import('./commands/whoami.js') },
+  { name: 'config', group: 'configuration', summary: 'show the effective configuration and its sources', load: () => import('./commands/config.js') },
+  { name: 'config:set', group: 'configuration', summary: 'store a value in the configuration', load: () => import('./commands/config-set.js') },
+  { name: 'config:list', group: 'configuration', summary: 'show the global configuration', load: () => import('./commands/config-list.js') },
+  { name: 'completion', group: 'configuration', summary: 'print the completion script of a shell', load: () => import('./commands/completion.js') },
+  { name: 'telemetry:status', group: 'configuration', summary: 'show whether and where usage statistics are sent', load: () => import('./commands/telemetry-status.js') },
+  { name: 'telemetry:on', group: 'configuration', summary: 'allow usage statistics', load: () => import('./commands/telemetry-on.js') },
+  { name: 'telemetry:off', group: 'configuration', summary: 'send no usage statistics', load: () => import('./commands/telemetry-off.js') },
+  { name: 'telemetry:endpoint', group: 'configuration', summary: 'set the address that usage statistics are sent to', load: () => import('./commands/telemetry-endpoint.js') },
+  { name: 'version', group: 'configuration', summary: 'print the version of svc', load: () => import('./commands/version.js') },
+  { name: 'values', group: 'configuration', summary: 'print values that a shell offers', hidden: true, load: () => import('./commands/values.js') },
+  { name: 'help', group: 'configuration', summary: 'show this page, or that of a command', load: () => Promise.reject(new Error('help is no module')) }
 ]
+
+/** Words that users know from other tools, and the command that does the same here. */
+const known: Readonly<Record<string, string>> = {
+  up: 'push', upload: 'push', publish: 'push', release: 'push', ship: 'push',
+  undo: 'rollback', revert: 'rollback', stop: 'cancel', abort: 'cancel',
+  ps: 'status', info: 'status', history: 'status', pack: 'build', new: 'init', link: 'init',
+  start: 'serve', server: 'serve', run: 'serve', daemon: 'serve', log: 'logs', auth: 'login', signin: 'login', signout: 'logout',
+  check: 'doctor', settings: 'config', set: 'config:set', man: 'help', browse: 'open', dashboard: 'open'
+}
 
 /** Runs one command line (without node and script). Answers the exit code; a bug is thrown. */
 export async function main(words: readonly string[], host: Host): Promise<number> {
@@ -103,7 +116,7 @@ export async function main(words: readonly string[], host: Host): Promise<number
 function find(words: readonly string[]): (CommandRow & { words: number }) | undefined {
   for (const count of [2, 1]) {
     const typed = words.slice(0, count).join(' ')
-    const row = commands.find(({ name, alias }) => typed === name || typed === alias)
+    const row = commands.find(({ name, aliases = [] }) => typed === name || aliases.includes(typed))
     if (row !== undefined) return { ...row, words: count }
   }
   return undefined
@@ -157,31 +170,28 @@ async function explain(error: unknown): Promise<{ exitCode: number; sentence: st
 }
 
 async function overview(rows: readonly CommandRow[], host: Host): Promise<number> {
-  const [{ renderOverview }, { existsSync }] = await Promise.all([import('./help.js'), import('node:fs')])
+  const [{ renderOverview }, { readdirSync }] = await Promise.all([import('./help.js'), import('node:fs')])
   // A client's bundle has no server, and none of the commands that need one.
-  const isHere = ({ name }: CommandRow): boolean =>
-    name === 'help' || existsSync(new URL(`./commands/${name.replace(/[ :]/g, '-')}.js`, import.meta.url))
-  host.stdout.write(renderOverview(rows.filter(isHere)))
+  const modules = readdirSync(new URL('./commands/', import.meta.url))
+  const isHere = ({ name }: CommandRow): boolean => name === 'help' || modules.includes(`${name.replace(/[ :]/g, '-')}.js`)
+  host.stdout.write(renderOverview(rows.filter(row => row.hidden !== true && isHere(row)), commandGroups))
   return 0
 }
 
 async function version(host: Host): Promise<number> {
-  const { readFile } = await import('node:fs/promises')
-  const description = JSON.parse(await readFile(new URL('../../../package.json', import.meta.url), 'utf8')) as {
-    version: string
-  }
-  host.stdout.write(`${description.version}\n`)
+  const { packageVersion } = await import('./commands/version.js')
+  host.stdout.write(`${await packageVersion()}\n`)
   return 0
 }
 
 async function unknown(words: readonly string[], host: Host): Promise<number> {
-  const group = commands.filter(({ name }) => name.startsWith(`${words[0]} `))
+  const group = commands.filter(({ name, aliases = [] }) => [name, ...aliases].some(typed => typed.startsWith(`${words[0]} `)))
   const [, second = '--help'] = words
   if (group.length > 0 && (second === '--help' || second === '-h')) return await overview(group, host)
   const [{ closest }, { cleanText }] = await Promise.all([import('../base/suggest.js'), import('./terminal-text.js')])
   const typed = group.length > 0 ? `${words[0]} ${second}` : (words[0] as string)
-  const known = commands.flatMap(({ name, alias }) => (alias === undefined ? [name] : [name, alias]))
-  const meant = closest(typed, known) ?? (group.length > 0 ? group[0]?.name : undefined)
+  const names = commands.filter(({ hidden }) => hidden !== true).flatMap(({ name, aliases = [] }) => [name, ...aliases])
+  const meant = Object.hasOwn(known, typed) ? known[typed] : (closest(typed, names) ?? group.find(({ name }) => name.startsWith(`${words[0]} `))?.name)
   const what = typed.startsWith('-') ? `unknown option "${typed}" before the command` : `unknown command "${typed}"`
   host.stderr.write(cleanText(`error: ${what}${meant === undefined ? '' : `: did you mean "${meant}"?`}\n`))
   host.stderr.write('Run "svc --help" for the list of commands.\n')

@@ -16,13 +16,15 @@ const nobody: Sentence = ({ address, proxy }) =>
     : `the proxy ${proxy} does not answer (NO_PROXY leaves a host out)`
 const unreachable: Sentence = ({ host }) => `there is no way to "${host}": check the network`
 const tooLong: Sentence = ({ address }) => `${address} did not answer in time`
-const closed: Sentence = ({ address }) => `${address} closed the connection before it had answered`
+const closed: Sentence = ({ address }) =>
+  `${address} closed the connection before it had answered` +
+  (address.startsWith('http:') ? `. If that port expects TLS, the address begins with https://` : '')
 const unknownIssuer: Sentence = ({ host }) =>
   `the certificate of "${host}" is signed by an authority unknown here (NODE_EXTRA_CA_CERTS=<file> adds one)`
-const noTls: Sentence = ({ host }) =>
-  `"${host}" does not speak TLS on that port: should the address begin with http://?`
+const noTls: Sentence = ({ host, address }) =>
+  `"${host}" does not speak TLS on that port: if it is plain HTTP, the address is "${address.replace(/^https:/, 'http:')}"`
 const noHttp: Sentence = ({ address }) =>
-  `what answers at ${address} does not speak HTTP: if it speaks TLS, the address begins with https://`
+  `what answers at ${address} does not speak HTTP: if that port expects TLS, the address begins with https://`
 
 /** What Node calls it → what a person can do about it. */
 const sentences: Record<string, Sentence> = {

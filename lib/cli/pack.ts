@@ -13,6 +13,7 @@ import { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { isInside } from '../base/paths.js'
 import { Refusal } from '../base/refusal.js'
+import { formatBytes } from '../base/size.js'
 import { isDiskFull } from '../base/system-error.js'
 import { withWriteStream } from '../base/write-stream.js'
 import { compileGlob, isGlob, type Glob } from '../archive/glob.js'
@@ -31,10 +32,20 @@ export interface PackOptions {
   ignore: IgnoreRules
   /** Absolute. Absent: a file in a directory of its own in the system's temporary one. */
   archivePath?: string
+  /** Absent: the archive may be of any size. */
+  limits?: PackLimits
   /** 0 to 9. */
   level?: number
   onProgress?: (progress: PackProgress) => void
   signal?: AbortSignal | undefined
+}
+
+/** What the server takes, in bytes. */
+export interface PackLimits {
+  /** Of the archive. */
+  maxUploadBytes: number
+  /** Of the files in it. */
+  maxExtractedBytes: number
 }
 
 export interface PackProgress extends ZipProgress {
@@ -62,8 +73,8 @@ export interface PackedArchive {
 const maxEntries = 200_000
 
 /**
- * Packs. Refuses, among what reading meets: no_output_dir, nothing_to_pack, too_many_entries, and names that the server
- * would refuse (archive/names.ts). When it rejects, and when the signal is aborted, nothing is left behind.
+ * Packs. Refuses, among what reading meets: no_output_dir, nothing_to_pack, too_many_entries, what is over the limits, and
+ * names that the server would refuse (archive/names.ts). When it rejects, and when the signal is aborted, nothing is left behind.
  */
 export async function pack(options: PackOptions): Promise<PackedArchive> {
   const { signal, onProgress } = options
@@ -74,7 +85,8 @@ export async function pack(options: PackOptions): Promise<PackedArchive> {
     const warnings: string[] = []
     const sources = await select(root, place.except, options, sentence => warnings.push(sentence))
     const totalBytes = sources.reduce((total, source) => total + source.bytes, 0)
-    const written = await writeArchive(place.waiting, sources, {
+    checkSize(totalBytes, options)
+    const written = await writeArchive(place.waiting, sources, options, {
       ...(options.level === undefined ? {} : { level: options.level }),
       onProgress: done => onProgress?.({ ...done, totalEntries: sources.length, totalBytes }),
       signal
@@ -255,13 +267,31 @@ function tooMany(outputDir: string): Refusal {
   return new Refusal('too_large', 'too_many_entries', sentence, { field: 'outputDir' })
 }
 
+function checkSize(totalBytes: number, { outputDir, limits }: PackOptions): void {
+  if (limits === undefined || totalBytes <= limits.maxExtractedBytes) return
+  const sizes = `its files have ${formatBytes(totalBytes)}, and the server takes ${formatBytes(limits.maxExtractedBytes)} at most (setting max_extracted_size)`
+  throw new Refusal('too_large', 'extracted_too_large', `"${outputDir}" could not be packed: ${sizes}; is outputDir right?`, { field: 'outputDir' })
+}
+
+function archiveTooLarge(outputDir: string, limitBytes: number): Refusal {
+  const why = `the archive is larger than the ${formatBytes(limitBytes)} that the server takes (setting max_upload_size)`
+  return new Refusal('too_large', 'too_large', `"${outputDir}" could not be packed: ${why}; leave files out with "ignore", or raise the setting`)
+}
+
 async function writeArchive(
-  path: string, sources: readonly ZipSource[], options: WriteZipOptions
+  path: string, sources: readonly ZipSource[], { outputDir, limits }: PackOptions, options: WriteZipOptions
 ): Promise<{ bytes: number; sha256: string }> {
   const hash = createHash('sha256')
+  const maxBytes = limits?.maxUploadBytes ?? Infinity
+  let bytes = 0
+  const count = (chunk: Uint8Array): void => {
+    bytes += chunk.length
+    if (bytes > maxBytes) throw archiveTooLarge(outputDir, maxBytes)
+    hash.update(chunk)
+  }
   try {
     return await withWriteStream(path, { mode: 0o600 }, async file => {
-      const out = hashing(file, bytes => void hash.update(bytes))
+      const out = hashing(file, count)
       const { zipBytes } = await writeZip(sources, out, options)
       await finished(out.end())
       return { bytes: zipBytes, sha256: hash.digest('hex') }
@@ -277,7 +307,11 @@ function hashing(file: WriteStream, update: (bytes: Uint8Array) => void): Writab
   const out = new Writable({
     highWaterMark: 1024 * 1024,
     write(bytes: Buffer, _, done) {
-      update(bytes)
+      try {
+        update(bytes)
+      } catch (error) {
+        return done(error as Error)
+      }
       file.write(bytes, done)
     },
     final: done => void file.end(done)

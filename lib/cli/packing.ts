@@ -1,7 +1,7 @@
 import { countOf } from '../base/count.js'
 import type { EffectiveConfig } from '../config/precedence.js'
 import type { Context } from './command.js'
-import { pack, type PackedArchive } from './pack.js'
+import { pack, type PackLimits, type PackedArchive } from './pack.js'
 import { Interrupted } from './prompt.js'
 import { formatBytes } from '../base/size.js'
 import { humanDuration } from './units.js'
@@ -9,6 +9,8 @@ import { humanDuration } from './units.js'
 export interface PackingOptions {
   /** Absolute. Absent: a temporary file. */
   path?: string
+  /** Of the server; absent: not known. */
+  limits?: PackLimits | undefined
   signal: AbortSignal
 }
 
@@ -16,7 +18,7 @@ export interface PackingOptions {
 export async function packProject(
   { cwd, output }: Context,
   config: EffectiveConfig,
-  { path, signal }: PackingOptions
+  { path, limits, signal }: PackingOptions
 ): Promise<PackedArchive> {
   const startedAtMs = Date.now()
   const bar = output.progress(`Packing ${config.outputDir.value}`)
@@ -31,6 +33,7 @@ export async function packProject(
         cli: config.cliIgnore.value
       },
       ...(path !== undefined && { archivePath: path }),
+      ...(limits !== undefined && { limits }),
       onProgress: ({ bytes, totalBytes }) => bar.update(bytes, totalBytes),
       signal
     })

@@ -67,10 +67,27 @@ export async function openAdminApi(context: Context, config: EffectiveConfig): P
     config.adminToken ??
     missing(
       'no_token',
-      `The admin token is missing: give it with ${flagsOf(context.command, 'token')}SVC_TOKEN, ` +
-        'or store it with "svc config:set token - --global"'
+      `The admin token is missing: give it with ${flagsOf(context.command, 'token')}SVC_TOKEN, or store it with "svc login"`
     )
-  return openApi(context, config, { what: 'admin token', token, store: 'svc config:set token - --global --server' })
+  return openApi(context, config, { what: 'admin token', token, store: 'svc login --server' })
+}
+
+/**
+ * The server's API with a token for what belongs to one project: the admin token, or the project's deploy token if there
+ * is no admin token for this server.
+ */
+export async function openProjectApi(context: Context, config: EffectiveConfig): Promise<Api> {
+  const { adminToken, deployToken, serverUrl } = config
+  const isForHere = (token: SourcedToken): boolean => serverUrl !== null && maySend(token, serverUrl.value)
+  if (deployToken !== null && (adminToken === null || (!isForHere(adminToken) && isForHere(deployToken)))) {
+    return openDeployApi(context, config)
+  }
+  if (adminToken !== null) return openAdminApi(context, config)
+  return missing(
+    'no_token',
+    `A token is missing: give the admin token or the project's deploy token with ${flagsOf(context.command, 'token')}SVC_TOKEN or ` +
+      'SVC_DEPLOY_TOKEN, or store it with "svc login"'
+  )
 }
 
 /** The server's API with the deploy token of the project. */
@@ -80,9 +97,9 @@ export async function openDeployApi(context: Context, config: EffectiveConfig): 
     missing(
       'no_token',
       `The deploy token is missing: give it with ${flagsOf(context.command, 'token')}SVC_DEPLOY_TOKEN, ` +
-        'or store it with "svc config:set token -"'
+        'or store it with "svc login" or "svc config:set token -"'
     )
-  return openApi(context, config, { what: 'deploy token', token, store: 'svc config:set token - --server' })
+  return openApi(context, config, { what: 'deploy token', token, store: 'svc login --server' })
 }
 
 interface Access {
@@ -110,7 +127,8 @@ async function openApi({ env, host, output, command }: Context, config: Effectiv
   throw new Refusal('forbidden', 'token_elsewhere', `The ${what} from ${token.from} was not sent to ${origin}: ${why}. ${advice}`)
 }
 
-function serverUrlOf(config: EffectiveConfig, command: Context['command']): Sourced<string> {
+/** The server's address. Refuses if nothing names one. */
+export function serverUrlOf(config: EffectiveConfig, command: Context['command']): Sourced<string> {
   return (
     config.serverUrl ??
     missing(

@@ -2,6 +2,7 @@ import { oneLine } from '../base/one-line.js'
 import type { FinalStatus } from '../model/deployment.js'
 import { isBroken, type Api, type Run, type RunEvent } from './api.js'
 import type { Context } from './command.js'
+import { followLine, type GivenOptions } from './hints.js'
 import { Interrupted } from './prompt.js'
 import { pageOf, type Known, type RunResult } from './run-result.js'
 import { appendSummary } from './step-summary.js'
@@ -15,6 +16,8 @@ export type Watched =
 export interface WatchOptions {
   api: Api
   projectId: string
+  /** What the user gave, for hints. */
+  given?: GivenOptions
   print(line: string): void
   /** Ctrl-C: stop watching; the deployment goes on. */
   signal: AbortSignal
@@ -35,7 +38,7 @@ export async function watchRun(run: Run, { output }: Context, options: WatchOpti
     if (!isBroken(error)) throw error
     deployId ??= await newest()
     if (deployId === null) throw error
-    output.warn(`the connection broke, the deployment goes on: following it (or later: svc logs -f ${deployId})`)
+    output.warn(`the connection broke, the deployment goes on: following it (or later: ${followLine(deployId, options.given)})`)
   }
   try {
     let skip = printed
@@ -84,6 +87,7 @@ export interface ReportOptions {
   what: string
   json: boolean
   known: Known
+  given?: GivenOptions
   /** Makes a line harmless to a CI system that reads commands from the log. */
   harmless?: (line: string) => string
 }
@@ -99,8 +103,7 @@ export async function reportRun(watched: Watched, context: Context, options: Rep
   else if (watched.outcome === 'ended') sayEnd(result, context, options)
   await appendSummary(result, context)
   if (watched.outcome === 'ended') return result.status === 'success' ? 0 : 1
-  const follow = result.deployId === null ? 'svc status' : `svc logs -f ${result.deployId}`
-  output.note(`Detached: the deployment goes on. Follow it with: ${follow}`)
+  output.note(`Detached: the deployment goes on. Follow it with: ${followLine(result.deployId, options.given)}`)
   throw new Interrupted()
 }
 

@@ -39,6 +39,9 @@ export type Selection =
   | { outcome: 'none' }
   | { outcome: 'ambiguous'; environments: string[]; hasDefault: boolean }
 
+/** What `--env` calls `svc.config.json`, unless a `svc.config.default.json` exists. */
+export const plainEnvironment = 'default'
+
 const fileMode = 0o644
 const namePattern = /^svc\.config(?:\.(.+))?\.json$/
 const envPattern = /^[\w-][\w.-]*$/
@@ -63,8 +66,8 @@ export async function listEnvironments(directory: string): Promise<Array<string 
 }
 
 /**
- * Which file is meant: the one of `env`, which must exist; without it `svc.config.json`, or the only environment there
- * is. Several environments and no `env` are ambiguous (§4.13: push asks).
+ * Which file is meant: the one of `env`, which must exist (`default` is `svc.config.json`); without it `svc.config.json`,
+ * or the only environment there is. Several environments and no `env` are ambiguous (§4.13: push asks).
  */
 export async function selectEnvironment(directory: string, env: string | null): Promise<Selection> {
   const all = await listEnvironments(directory)
@@ -73,7 +76,9 @@ export async function selectEnvironment(directory: string, env: string | null): 
   if (env !== null) {
     clientConfigPath(directory, env)
     if (named.includes(env)) return { outcome: 'found', env }
-    const there = all.map(name => clientConfigPath('', name)).join(', ') || 'no svc.config.json at all'
+    if (env === plainEnvironment && hasDefault) return { outcome: 'found', env: null }
+    const shown = (name: string | null): string => `${clientConfigPath('', name)}${name === null ? ` (--env ${plainEnvironment})` : ''}`
+    const there = all.map(shown).join(', ') || 'no svc.config.json at all'
     const sentence = `there is no svc.config.${env}.json in ${directory}: there is ${there}`
     throw new Refusal('not_found', 'no_such_environment', sentence, { field: '--env' })
   }

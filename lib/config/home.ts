@@ -39,6 +39,8 @@ export interface GlobalConfig {
   token?: string
   /** `projectId`, or `projectId:<env>`, to deploy token. */
   projectToken?: Record<string, string>
+  /** Admin tokens of other servers than that of `token`, by origin (`svc login`). */
+  adminTokens?: Record<string, string>
   /** Where `token` and each `projectToken` may be sent (config/token-origin.ts). */
   tokenOrigin?: string
   projectTokenOrigin?: Record<string, string>
@@ -176,6 +178,7 @@ const configRules: Record<string, { is: string; holds(value: unknown): boolean }
   serverUrl: { is: 'a text', holds: isText },
   token: { is: 'a text', holds: isText },
   projectToken: { is: 'an object of texts', holds: isTextMap },
+  adminTokens: { is: 'an object of texts', holds: isTextMap },
   tokenOrigin: { is: 'a text', holds: isText },
   projectTokenOrigin: { is: 'an object of texts', holds: isTextMap },
   telemetryInstanceId: { is: 'a text', holds: isText },

@@ -10,7 +10,7 @@ import {
   parseServerUrl, readClientConfig, selectEnvironment, type ProjectFile, type Selection
 } from './client-config.js'
 import { readDotenv, type Dotenv, type DotenvKey } from './dotenv.js'
-import { adminTokenOrigin, originOf, projectTokenOrigin, type BearerToken } from './token-origin.js'
+import { adminTokenFor, adminTokenOrigin, originOf, projectTokenOrigin, type BearerToken } from './token-origin.js'
 import { readConfig, type Environment, type GlobalConfig, type Home } from './home.js'
 
 export type Source = 'flag' | 'environment' | '.env.local' | 'project' | 'global' | 'default'
@@ -77,22 +77,17 @@ export const defaultOutputDir = './'
 
 /** The value of each key, by the precedence of §4.13. Refuses a value that cannot be meant, naming where it stands. */
 export function effectiveConfig(layers: Layers): EffectiveConfig {
-  const { flags, project, global } = layers
+  const { flags, project } = layers
   const own = project?.config
   const file = project?.path ?? ''
   return {
-    serverUrl: checkUrl(
-      flag(flags.server, '--server') ??
-        findVariable(layers, 'SVC_SERVER_URL') ??
-        sourced(own?.serverUrl, 'project', file) ??
-        sourced(global.config.serverUrl || undefined, 'global', global.path)
-    ),
+    serverUrl: checkUrl(serverUrlOf(layers)),
     projectId: flag(flags.project, '--project') ?? sourced(own?.projectId, 'project', file),
     deployToken: given(flag(flags.token, '--token')) ?? deployVariable(layers) ?? projectToken(layers),
     adminToken:
       given(flag(flags.token, '--token')) ??
       given(findVariable(layers, 'SVC_TOKEN')) ??
-      bound(sourced(global.config.token || undefined, 'global', global.path), adminTokenOrigin(global.config)),
+      storedAdminToken(layers),
     outputDir: flag(flags.out, '--out') ?? sourced(own?.outputDir, 'project', file) ?? byDefault(defaultOutputDir),
     files: sourced(own?.files, 'project', file) ?? byDefault<string[]>([]),
     projectIgnore: sourced(own?.ignore, 'project', file) ?? byDefault<string[]>([]),
@@ -113,6 +108,16 @@ export function effectiveConfig(layers: Layers): EffectiveConfig {
       ...mapValues(flags.setEnv ?? {}, value => ({ value, source: 'flag', from: '--set-env' }))
     }
   }
+}
+
+function serverUrlOf(layers: Layers): Sourced<string> | null {
+  const { flags, project, global } = layers
+  return (
+    flag(flags.server, '--server') ??
+    findVariable(layers, 'SVC_SERVER_URL') ??
+    sourced(project?.config.serverUrl, 'project', project?.path ?? '') ??
+    sourced(global.config.serverUrl || undefined, 'global', global.path)
+  )
 }
 
 function sourced<T>(value: T | undefined, source: Source, from: string): Sourced<T> | null {
@@ -145,6 +150,15 @@ function given(token: Sourced<string> | null): SourcedToken | null {
 
 function bound(token: Sourced<string> | null, origin: string | null): SourcedToken | null {
   return token === null ? null : { ...token, origin }
+}
+
+/** The stored token of the effective server; if it has none, the one of another server, which its origin keeps from it. */
+function storedAdminToken(layers: Layers): SourcedToken | null {
+  const { path, config } = layers.global
+  const address = serverUrlOf(layers)?.value
+  const other = address === undefined ? undefined : adminTokenFor(config, address)
+  if (other !== undefined) return bound(sourced(other.token, 'global', `${other.key} in ${path}`), originOf(address as string))
+  return bound(sourced(config.token || undefined, 'global', path), adminTokenOrigin(config))
 }
 
 function deployVariable(layers: Layers): SourcedToken | null {
@@ -209,8 +223,9 @@ export interface LoadOptions {
   /** `--env`. */
   env?: string | null
   /**
-   * `needed`: no project file is refused, and several environments are `choose`d from. `optional`: a command that can
-   * do without; several environments count as none.
+   * `needed`: no project file is refused. `optional`: a command that can do without. Several environments are `choose`d
+   * from if the file is needed and somebody can be asked; else `svc.config.json` applies. Without that file, several
+   * environments are refused if one is needed, and ignored if not.
    */
   project: 'needed' | 'optional'
   /** How the command lets a person name the project instead; null: it does not. */
@@ -241,9 +256,11 @@ async function decideEnvironment(options: LoadOptions, selection: Selection): Pr
     const advice = ['"svc init" writes one', ...(options.projectHint ? [options.projectHint] : [])].join(', or ')
     throw new Refusal('not_found', 'no_client_config', `there is no svc.config.json in ${options.cwd}: ${advice}`)
   }
-  if (options.project === 'optional') return undefined
+  const plain = selection.hasDefault ? null : undefined
+  if (options.project === 'optional') return plain
   const choices = [...(selection.hasDefault ? [null] : []), ...selection.environments]
   if (options.choose) return options.choose(choices)
+  if (plain !== undefined) return plain
   const sentence = `which environment is meant? Say it with --env: ${selection.environments.join(', ')}`
   throw new Refusal('usage', 'env_needed', sentence, { field: '--env' })
 }

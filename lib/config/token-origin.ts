@@ -50,6 +50,54 @@ export function storeAdminToken(config: GlobalConfig, token: string, serverUrl: 
   else config.tokenOrigin = originOf(serverUrl)
 }
 
+/** The stored admin token of a server other than that of `token`: in `adminTokens`. */
+export function adminTokenFor(config: GlobalConfig, address: string): { token: string; key: string } | undefined {
+  const origin = originOf(address)
+  if (config.token && adminTokenOrigin(config) === origin) return undefined
+  const token = new Map(Object.entries(config.adminTokens ?? {})).get(origin)
+  return token ? { token, key: `adminTokens "${origin}"` } : undefined
+}
+
+/** Adds the admin token of a server: as the global `token` if that is free or of this server, else in `adminTokens`. */
+export function addAdminToken(config: GlobalConfig, token: string, serverUrl: string): void {
+  const origin = originOf(serverUrl)
+  const isFirst = !config.token || adminTokenOrigin(config) === origin
+  removeOther(config, origin)
+  if (isFirst) storeAdminToken(config, token, serverUrl)
+  else config.adminTokens = { ...config.adminTokens, [origin]: token }
+}
+
+/** Removes every stored token of a server. Returns what they were: `admin token`, `deploy token of <project>`. */
+export function removeTokens(config: GlobalConfig, serverUrl: string): string[] {
+  const origin = originOf(serverUrl)
+  const names = Object.keys(config.projectToken ?? {}).filter(name => projectTokenOrigin(config, name) === origin)
+  const isGlobal = Boolean(config.token) && adminTokenOrigin(config) === origin
+  const removed = isGlobal || adminTokenFor(config, origin) !== undefined ? ['admin token'] : []
+  if (isGlobal) {
+    delete config.token
+    delete config.tokenOrigin
+  }
+  removeOther(config, origin)
+  const keep = (map: Record<string, string> | undefined): Record<string, string> | undefined => without(map, names)
+  setOrDelete(config, 'projectTokenOrigin', keep(config.projectTokenOrigin))
+  setOrDelete(config, 'projectToken', keep(config.projectToken))
+  return [...removed, ...names.map(name => `deploy token of ${name}`)]
+}
+
+function removeOther(config: GlobalConfig, origin: string): void {
+  setOrDelete(config, 'adminTokens', without(config.adminTokens, [origin]))
+}
+
+function without(map: Record<string, string> | undefined, names: readonly string[]): Record<string, string> | undefined {
+  const rest = Object.entries(map ?? {}).filter(([name]) => !names.includes(name))
+  return rest.length === 0 ? undefined : Object.fromEntries(rest)
+}
+
+function setOrDelete(config: GlobalConfig, key: 'adminTokens' | 'projectToken' | 'projectTokenOrigin', map: Record<string, string> | undefined): void {
+  if (map === undefined) delete config[key]
+  else config[key] = map
+}
+
 /** Sets entries of the global `projectToken`, as `storeAdminToken` does. */
 export function storeProjectTokens(config: GlobalConfig, tokens: Record<string, string>, serverUrl: string | undefined): void {
   const names = Object.keys(tokens)

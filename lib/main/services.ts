@@ -164,6 +164,8 @@ export function createServices(world: World, front: Front): Services {
       categories: createLabels('category', { store, clock, ids, audit }),
       tags: createLabels('tag', { store, clock, ids, audit }),
       files: { projects, targets, secrets: createSecrets(guarded) },
+      whoami: { findProject: id => findProject(store, id) },
+      deployCheck: { deployer, findProject: id => findProject(store, id), settings, quota },
       upload: { deployer, findProject: id => findProject(store, id), settings, quota, pageOf },
       deployments: { deployer, records, pageOf },
       logs: { records, deployer, deployments },

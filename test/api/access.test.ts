@@ -22,7 +22,7 @@ type Answer = 'in' | 401 | 403
 const closed = { none: 401, malformed: 401, unknown: 401, download: 401, terminal: 401, protocol: 401 } as const
 const adminOnly = { ...closed, own: 403, other: 403, global: 403, metrics: 403, admin: 'in', local: 'in' } as const
 
-const expectations: Record<Auth, { from: 'anywhere' | 'allowed'; answers: Record<Credential, Answer> }> = {
+const expectations: Record<Auth, { from: 'anywhere' | 'allowed' | readonly Credential[]; answers: Record<Credential, Answer> }> = {
   public: {
     from: 'anywhere',
     answers: {
@@ -35,6 +35,9 @@ const expectations: Record<Auth, { from: 'anywhere' | 'allowed'; answers: Record
   read: { from: 'anywhere', answers: { ...adminOnly, own: 'in' } },
   download: { from: 'anywhere', answers: { ...adminOnly, own: 'in', download: 'in' } },
   admin_download: { from: 'anywhere', answers: { ...adminOnly, download: 'in' } },
+  own: { from: ['own'], answers: { ...adminOnly, own: 'in' } },
+  token: { from: 'anywhere', answers: { ...adminOnly, own: 'in', other: 'in', global: 'in' } },
+  upload_check: { from: 'allowed', answers: { ...adminOnly, own: 'in', other: 'in', global: 'in' } },
   upload: { from: 'allowed', answers: { ...closed, own: 'in', other: 403, global: 'in', metrics: 401, admin: 401, local: 401 } },
   metrics: { from: 'anywhere', answers: { ...adminOnly, metrics: 'in' } },
   terminal: { from: 'allowed', answers: { ...adminOnly, terminal: 'in', protocol: 'in' } },
@@ -112,7 +115,7 @@ t.test('route × credential × way: the word of the row decides, and the address
 
   /** The status; below zero if it and WWW-Authenticate do not go together. */
   function ask(row: { method: string; path: string; auth: Auth }, credential: Credential, way: Way): Promise<number> {
-    const isOfDeployment = row.auth === 'read' || row.auth === 'download'
+    const isOfDeployment = ['read', 'download', 'own'].includes(row.auth)
     const { headers = {}, ticket } = given[credential]()
     const path = row.path.replace(/:\w+/g, isOfDeployment ? deployId : 'unknown_id') + (ticket === undefined ? '' : `?ticket=${ticket}`)
     // Wrong in every way that it can be, but for an upload, whose form says whose project it is.
@@ -147,7 +150,8 @@ t.test('route × credential × way: the word of the row decides, and the address
       await Promise.all((Object.keys(given) as Credential[]).map(async credential => {
         let expected = answers[credential]
         if (credential === 'other' && `${row.method} ${row.path}` === listOfOwn) expected = 'in'
-        const isFromElsewhere = from === 'allowed' && !way.isAllowed && credential !== 'local'
+        const needsAllowed = from === 'allowed' || (Array.isArray(from) && from.includes(credential))
+        const isFromElsewhere = needsAllowed && !way.isAllowed && credential !== 'local'
         // Of an upload the address is looked at before the form that says whose project it is.
         if (isFromElsewhere && expected === 'in') expected = 403
         const status = await ask(row, credential, way)

@@ -14,6 +14,8 @@ import { zipOf } from '../support/zip.js'
  * API, so a new one is tried as well. Whatever is sent: an answer that is whole, never a 500, and a server that goes on.
  */
 
+// Parameters that no route has are ignored, and belong to what is sent here.
+process.env['ANY_PARAMETERS'] = '1'
 const api = new URL('../../../lib/api/', import.meta.url)
 const source = readdirSync(api).filter(name => name.endsWith('.ts')).map(name => readFileSync(new URL(name, api), 'utf8')).join('\n')
 
@@ -23,7 +25,7 @@ function found(pattern: RegExp): string[] {
 
 const described = Object.values(operations)
 const fields = [...new Set([...described.flatMap(({ body = {} }) => Object.keys(body)), ...settingRows.map(({ key }) => key)])]
-const parameters = found(/\bquery(?:Text|Limit|Choice|Offset|Path|Count)?(?:\(\s*(?:request\.)?query,\s*|\.(?:get|has|getAll)\()'(\w+)'/g)
+const parameters = found(/\bquery(?:Text|Limit|Choice|Offset|Path|Count|Time)?(?:\(\s*(?:request\.)?query,\s*|\.(?:get|has|getAll)\()'(\w+)'/g)
 const formFields = [...new Set(described.flatMap(({ form = [] }) => form.map(({ name }) => name)).filter(name => name !== 'file'))]
 
 const names = [

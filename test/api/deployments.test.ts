@@ -124,7 +124,9 @@ t.test('deployments', async t => {
       return going.has('queued') && going.has('running') && [going.get('queued'), going.get('running')]
     })
     t.match(await client.patch(`/api/deployments/${running}/status`, { status: 'success' }), { status: 409 })
-    for (const id of [queued, running]) {
+    const stranger = await stage.createProject('stranger')
+    t.match(await as(stranger.token).post(`/api/deployments/${queued}/cancel`), { status: 403, body: { code: 'other_project' } })
+    for (const [id, client] of [[queued, as(shop.token)], [running, stage.client]] as const) {
       t.match(await client.post(`/api/deployments/${id}/cancel`), {
         status: 200,
         body: { success: true, message: String, deployment: { id, status: 'failed' } }

@@ -8,6 +8,7 @@ const promised = `
 GET /api/health public
 GET /api/health/detail admin
 POST /api/auth/login public
+GET /api/auth/whoami token
 POST /api/auth/reset local
 POST /api/tickets admin
 GET /api/projects admin
@@ -31,9 +32,10 @@ GET /api/tags admin
 POST /api/tags admin
 PUT /api/tags/:id admin
 DELETE /api/tags/:id admin
+GET /api/deploy/check upload_check
 POST /api/deploy/upload upload
 POST /api/deployments/:id/rollback operate
-POST /api/deployments/:id/cancel admin
+POST /api/deployments/:id/cancel own
 PATCH /api/deployments/:id/status admin
 GET /api/deployments/:id/files read
 GET /api/deployments/:id/changes read

@@ -41,8 +41,9 @@ t.test('what a proxy, or a stranger, must have meant', async t => {
     [413, {}, 'too_large', /client_max_body_size/],
     [407, {}, 'proxy_auth', /user name and a password/],
     [501, {}, 'not_svc', /answered 501/],
-    [502, {}, 'http_502', /is the svc server behind it running/],
-    [504, {}, 'http_504', /is the svc server behind it running/],
+    [401, {}, 'proxy_login', /A proxy before .* asks for its own user name and password/],
+    [502, {}, 'http_502', /Is the svc server behind it running/],
+    [504, {}, 'http_504', /Is the svc server behind it running/],
     [505, {}, 'not_svc', /answered 505/],
     [404, { 'content-type': 'text/html; charset=utf-8' }, 'not_svc', /it answered 404 with text\/html \(/]
   ]
@@ -50,6 +51,10 @@ t.test('what a proxy, or a stranger, must have meant', async t => {
     for (const body of ['', '<p>', 'null', '{"error":1}']) {
       t.match(await refusalOf(answerOf(status, body, headers).answer, asked), { code, message }, `${status} ${body}`)
     }
+  }
+  for (const words of ['400 The plain HTTP request was sent to HTTPS port', 'Client sent an HTTP request to an HTTPS server.']) {
+    const { answer } = answerOf(400, words)
+    t.match(await refusalOf(answer, { ...asked, address: 'http://a.test' }), { code: 'needs_https', message: /use "https:\/\/a\.test"/ })
   }
   const { answer, socket } = answerOf(200)
   notSvc(answer, 'https://a.test')

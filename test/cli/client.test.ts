@@ -143,7 +143,7 @@ const answers: Array<[what: string, status: number, headers: Record<string, stri
     502,
     { 'content-type': 'text/html' },
     '<html>',
-    { code: 'http_502', message: /is the svc server behind it running\?/ }
+    { code: 'http_502', message: /Is the svc server behind it running/ }
   ],
   [
     'nginx with a limit of its own',

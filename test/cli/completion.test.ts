@@ -1,10 +1,13 @@
 import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { renderCompletion, shells, type CompletionRow } from '../../lib/cli/completion.js'
-import { svc } from '../support/svc.js'
+import { startServeProcess } from '../support/serve-process.js'
+import { svc, svcPath } from '../support/svc.js'
 
 const has = (shell: string) => spawnSync(shell, ['-c', 'exit']).status === 0
 const without = (shell: string) => !has(shell) && `${shell} is not installed`
@@ -25,6 +28,8 @@ t.test('every shell gets every command and option, from the tables', async t => 
 const cases: Array<[line: string, expected: string[]]> = [
   ['svc pus', ['push']],
   ['svc ro', ['rollback']],
+  ['svc depl', ['deploy']],
+  ['svc projects cr', ['create']],
   ['svc adm', ['admin']],
   ['svc config:s', ['config:set']],
   ['svc push --tok', ['--token']],
@@ -62,20 +67,52 @@ function askZsh(t: Test, env: Record<string, string> = {}): Ask {
   }
 }
 
-const ask: Record<(typeof shells)[number], (t: Test) => Ask> = {
-  bash: t => (lines, cwd) => lines.map(line => {
+const ask: Record<(typeof shells)[number], (t: Test, env?: Record<string, string>) => Ask> = {
+  bash: (t, env = {}) => (lines, cwd) => lines.map(line => {
     const script = `source ./_svc; COMP_LINE=$1 COMP_POINT=\${#1}; _svc; printf '%s\\n' "\${COMPREPLY[@]}"`
-    const offer = linesOf(run(t, 'bash', ['--norc', '-c', script, '-', line], { cwd }))
+    const offer = linesOf(run(t, 'bash', ['--norc', '-c', script, '-', line], { cwd, env }))
     // What is offered takes the place of what follows the last colon: bash cuts words there.
     const before = /\S*:(?=\S*$)/.exec(line)?.[0] ?? ''
     return offer.map(word => before + word)
   }),
-  zsh: t => askZsh(t),
-  fish: t => (lines, cwd) => lines.map(line =>
-    linesOf(run(t, 'fish', ['--no-config', '-c', 'source ./_svc; complete -C "$argv[1]"', line], { cwd })).map(offer => offer.split('\t')[0] as string))
+  zsh: (t, env) => askZsh(t, env),
+  fish: (t, env = {}) => (lines, cwd) => lines.map(line =>
+    linesOf(run(t, 'fish', ['--no-config', '-c', 'source ./_svc; complete -C "$argv[1]"', line], { cwd, env })).map(offer => offer.split('\t')[0] as string))
 }
 
+const site = t.testdir({ bin: {}, 'home-bash': {}, 'home-zsh': {}, 'home-fish': {}, 'svc.config.live.json': '{"projectId":"proj_1"}', 'svc.config.json': '{"projectId":"proj_1"}' })
+writeFileSync(join(site, 'bin/svc'), `#!/bin/sh\nexec "${process.execPath}" "${svcPath}" "$@"\n`, { mode: 0o755 })
+
 for (const shell of shells) {
+  t.test(`${shell} offers environments, deployments and projects, and waits for no server`, { skip: without(shell) }, async t => {
+    const server = await startServeProcess(t, join(site, `home-${shell}`))
+    const project = await server.createProject({ name: 'shop: "$(x)"', deployPath: join(site, `www-${shell}`) })
+    const { deployId, finished } = await server.upload(project, { a: 'a' }, { message: 'It is `new`: $(y)' })
+    await finished
+    writeFileSync(join(site, 'svc.config.json'), JSON.stringify({ projectId: project.id }))
+    writeFileSync(join(site, '_svc'), (await svc(['completion', shell], { cwd: site })).stdout)
+    const env = { PATH: `${join(site, 'bin')}:${process.env['PATH']}`, SVC_TOKEN: server.adminToken, SVC_SERVER_URL: server.url }
+    const offered: Array<[line: string, expected: string[]]> = [
+      ['svc push --env ', ['default', 'live']],
+      ['svc push -e l', ['live']],
+      ['svc status proj_', [project.id]],
+      ['svc projects show ', [project.id]],
+      ['svc logs dep_', [deployId]],
+      ['svc rollback --to dep', [deployId]],
+      ['svc deploy --project ', [project.id]]
+    ]
+    const offers = ask[shell](t, env)(offered.map(([line]) => line), site)
+    for (const [index, [line, expected]] of offered.entries()) t.same(offers[index]?.sort(), expected, line)
+
+    const silent = createServer().listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    t.teardown(() => silent.close())
+    const { port } = silent.address() as AddressInfo
+    for (const address of [`http://127.0.0.1:${port}`, 'http://127.0.0.1:1']) {
+      t.same(ask[shell](t, { ...env, SVC_SERVER_URL: address })(['svc logs dep_'], site), [[]], address)
+    }
+  })
+
   t.test(`${shell}, the shell itself`, { skip: without(shell) }, async t => {
     const cwd = t.testdir({ 'a.zip': '' })
     writeFileSync(join(cwd, '_svc'), (await svc(['completion', shell], { cwd })).stdout)

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { flagsOf, projectHint } from '../../lib/cli/hints.js'
+import { flagsOf, followLine, projectHint } from '../../lib/cli/hints.js'
 import { commands } from '../../lib/cli/main.js'
 import { svc } from '../support/svc.js'
 
@@ -38,4 +38,13 @@ t.test('no complaint of a command suggests an option that the command has not', 
       }
     }))
   }
+})
+
+t.test('followLine repeats what reaches the same project, never a token', async t => {
+  t.equal(followLine('dep_1'), 'svc logs -f dep_1')
+  t.equal(followLine(null), 'svc status')
+  const given = { env: 'live', server: 'https://a.test/b', project: 'proj_1', token: 'secret' }
+  t.equal(followLine('dep_1', given), 'svc logs -f dep_1 --env live --server https://a.test/b --project proj_1 --token -')
+  t.equal(followLine(null, given), 'svc status proj_1 --env live --server https://a.test/b --token -')
+  t.equal(followLine('dep_1', { env: "it's" }), `svc logs -f dep_1 --env 'it'\\''s'`)
 })

@@ -3,29 +3,10 @@ import { readFileSync } from 'node:fs'
 import { PassThrough } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { Host } from '../../lib/cli/command.js'
-import { main } from '../../lib/cli/main.js'
+import { commands, main } from '../../lib/cli/main.js'
 import { svc } from '../support/svc.js'
 
-const names = [
-  'doctor',
-  'completion',
-  'serve',
-  'init',
-  'build',
-  'push',
-  'list',
-  'status',
-  'logs',
-  'rollback',
-  'cancel',
-  'config',
-  'config:set',
-  'config:list',
-  'home',
-  'systemd',
-  'health',
-  'admin reset-password'
-]
+const names = commands.filter(({ name, hidden }) => name !== 'help' && hidden !== true).map(({ name }) => name)
 
 /** [command line, exit code, what must be on stdout, what must be on stderr]; an empty expectation: nothing may be there. */
 const cases: Array<[line: string, code: number, stdout: RegExp | '', stderr: RegExp | '']> = [
@@ -39,6 +20,11 @@ const cases: Array<[line: string, code: number, stdout: RegExp | '', stderr: Reg
   ['admin --help', 0, /admin reset-password/, ''],
   ['pusj', 2, '', /unknown command "pusj": did you mean "push"\?\n.*svc --help/],
   ['help pusj', 2, '', /unknown command "pusj"/],
+  ['up', 2, '', /unknown command "up": did you mean "push"\?/],
+  ['undo', 2, '', /unknown command "undo": did you mean "rollback"\?/],
+  ['deploy --help', 0, /Usage: svc push/, ''],
+  ['ls --help', 0, /Usage: svc list/, ''],
+  ['version', 0, /^\d+\.\d+\.\d+\n$/, ''],
   ['frobnicate', 2, '', /^error: unknown command "frobnicate"\n/],
   ['admin reset', 2, '', /unknown command "admin reset": did you mean "admin reset-password"\?/],
   ['--json list', 2, '', /unknown option "--json" before the command/],
@@ -55,7 +41,7 @@ const cases: Array<[line: string, code: number, stdout: RegExp | '', stderr: Reg
   ['push --project p --token x', 1, '', /server's address is missing.*--server/],
   ['build', 1, '', /svc\.config\.json/],
   ['logs', 2, '', /<deployId> is missing/],
-  ['logs dep_1', 1, '', /admin token is missing.*SVC_TOKEN/],
+  ['logs dep_1', 1, '', /A token is missing: give the admin token or the project's deploy token.*SVC_TOKEN/],
   ['logs dep_1 --token x --server http://127.0.0.1:1', 1, '', /nothing answers at http:\/\/127\.0\.0\.1:1/],
   ['logs dep_1 --token x --server nonsense', 1, '', /--server cannot be "nonsense"/],
   ['status --limit 51', 2, '', /whole number from 1 to 50/],
@@ -113,13 +99,17 @@ for (const name of names) {
     const page = await helpOf(name.split(' '))
     t.match(page, `svc ${name}: `)
     t.match(page, /^Examples?:\n  svc /m)
-    for (const line of page.split('\n')) t.ok(line.length <= 125, line)
+    for (const line of page.split('\n')) t.ok(line.length <= 80, line)
   })
 }
 
 t.test('svc --help names every command', async t => {
   const { stdout } = await svc(['--help'], { cwd: t.testdir({}) })
   for (const name of names) t.match(stdout, `  ${name} `)
+  for (const line of stdout.split('\n')) t.ok(line.length <= 80, line)
+  for (const { name, aliases = [] } of commands) {
+    for (const alias of aliases.filter(alias => !name.endsWith(alias))) t.match(stdout, `svc ${alias}`, `${alias} is named beside ${name}`)
+  }
 })
 
 t.test('svc --version is that of the package', async t => {

@@ -12,7 +12,7 @@ const cases: Array<[code: string, sentence: RegExp]> = [
   ['CERT_HAS_EXPIRED', /has expired/],
   ['SELF_SIGNED_CERT_IN_CHAIN', /NODE_EXTRA_CA_CERTS/],
   ['ERR_TLS_CERT_ALTNAME_INVALID', /not for "deploy\.test"/],
-  ['EPROTO', /does not speak TLS on that port/],
+  ['EPROTO', /does not speak TLS on that port: .* the address is "http:\/\/deploy\.test\/a"/],
   ['HPE_INVALID_CONSTANT', /does not speak HTTP/]
 ]
 

@@ -81,6 +81,8 @@ t.test('which environment is meant', async t => {
     [['svc.config.json', 'svc.config.prod.json'], 'prod', { outcome: 'found', env: 'prod' }],
     [['svc.config.prod.json', 'svc.config.dev.json'], null, { outcome: 'ambiguous', environments: ['dev', 'prod'], hasDefault: false }],
     [['svc.config.json', 'svc.config.b.json', 'svc.config.a.json'], null, { outcome: 'ambiguous', environments: ['a', 'b'], hasDefault: true }],
+    [['svc.config.json', 'svc.config.b.json', 'svc.config.a.json'], 'default', { outcome: 'found', env: null }],
+    [['svc.config.json', 'svc.config.default.json'], 'default', { outcome: 'found', env: 'default' }],
     [['svc.config.json', 'svc.config..json', 'svc.config.a b.json', 'xsvc.config.c.json'], null, { outcome: 'found', env: null }]
   ]
   for (const [files, env, selection] of table) {
@@ -93,7 +95,7 @@ t.test('an environment without a file is refused with those there are', async t 
   const directory = t.testdir({ 'svc.config.json': '{}', 'svc.config.prod.json': '{}' })
   await t.rejects(selectEnvironment(directory, 'pord'), {
     code: 'no_such_environment',
-    message: /there is no svc\.config\.pord\.json in .*: there is svc\.config\.json, svc\.config\.prod\.json$/
+    message: /there is no svc\.config\.pord\.json in .*: there is svc\.config\.json \(--env default\), svc\.config\.prod\.json$/
   })
   for (const env of ['../x', 'a/b', '', '.', 'a b']) {
     await t.rejects(selectEnvironment(directory, env), { code: 'invalid_env' }, `"${env}"`)

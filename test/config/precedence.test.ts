@@ -138,6 +138,7 @@ t.test('the layers of a working directory', async t => {
   const directory = t.testdir({
     none: {},
     one: { 'svc.config.json': file('a'), '.env.local': 'SVC_TOKEN=t' },
+    plain: { 'svc.config.json': file('plain'), 'svc.config.dev.json': file('d'), 'svc.config.prod.json': file('p') },
     several: { 'svc.config.dev.json': file('d'), 'svc.config.prod.json': file('p') },
     home: { 'config.json': '{"token": "g"}' }
   })
@@ -152,6 +153,9 @@ t.test('the layers of a working directory', async t => {
   await t.rejects(load('none'), { code: 'no_client_config', message: /: "svc init" writes one$/ })
   await t.rejects(load('none', { projectHint: 'name the project with --project' }), { code: 'no_client_config', message: /"svc init" writes one, or name the project with --project$/ })
   await t.rejects(load('several'), { code: 'env_needed', kind: 'usage', message: 'which environment is meant? Say it with --env: dev, prod' })
+  for (const options of [{}, { env: 'default' }, { project: 'optional' }] as const) {
+    t.match(await load('plain', options), { project: { config: { projectId: 'plain' } }, env: null }, 'nobody can be asked')
+  }
   const chosen = await load('several', {
     choose: async choices => {
       t.strictSame(choices, ['dev', 'prod'])

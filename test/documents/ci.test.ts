@@ -23,7 +23,7 @@ t.test('every file of docs/ci is run by a test and described in docs/ci.md', asy
 t.test('the files of docs/ci build a site and deploy it, with Node, npm and a shell alone', { skip: cannotIsolate() }, async t => {
   const directory = mkdtempSync(join(tmpdir(), 'svc-ci-'))
   t.teardown(() => rmSync(directory, { recursive: true, force: true }))
-  const client = makeBundles(join(directory, 'made')).find(({ path }) => path.includes('client'))
+  const client = (await makeBundles(join(directory, 'made'))).find(({ path }) => path.includes('client'))
   const [unpacked, work] = [join(directory, 'client'), join(directory, 'work')]
   for (const place of [unpacked, work]) mkdirSync(place)
   run('tar', 'xzf', client?.path as string, '-C', unpacked, '--strip-components=1')

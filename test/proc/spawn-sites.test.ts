@@ -16,6 +16,7 @@ import { until } from '../support/until.js'
  * shows those to everybody), nor what systemd tells svc about svc. A new place has to be written down here, and tried.
  */
 const sites: Record<string, string> = {
+  'cli/browser.ts': 'spawn: xdg-open or its like with the inherited environment; tried in test/cli/commands/open.test.ts',
   'cli/git.ts': 'execFile: git, tried below',
   'cli/readiness.ts': 'runProcess: systemd-notify, tried below',
   'cli/runtime.ts': 'spawn: svc itself by another runtime; it is configured by its environment. Its words are tried below',

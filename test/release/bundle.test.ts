@@ -15,7 +15,7 @@ import { lockedPackages, top } from './dependencies.js'
 // Outside the checkout: below it, Node would find the packages of the checkout where a bundle has none.
 const directory = mkdtempSync(join(tmpdir(), 'svc-bundle-'))
 t.teardown(() => rmSync(directory, { recursive: true, force: true }))
-const made = makeBundles(join(directory, 'made'))
+const made = await makeBundles(join(directory, 'made'))
 const [whole, client] = made as [{ path: string; bytes: number }, { path: string; bytes: number }]
 const run = (program: string, ...words: string[]): string => execFileSync(program, words, { encoding: 'utf8' })
 
@@ -29,7 +29,7 @@ const server = unpack(whole.path)
 const clientOnly = unpack(client.path)
 
 t.test('one commit gives the same bytes twice', async t => {
-  const again = makeBundles(join(directory, 'again'))
+  const again = await makeBundles(join(directory, 'again'))
   for (const [index, { path }] of made.entries()) {
     t.ok(readFileSync(path).equals(readFileSync(again[index]?.path as string)), path)
   }
@@ -48,6 +48,16 @@ t.test('so does a checkout elsewhere, of another user\'s habits, in which someth
   const make = 'umask 077; exec "$0" "$1/dist/test/release/bundle.js" "$2"'
   execFileSync('/usr/bin/env', ['-u', 'NODE_OPTIONS', 'sh', '-c', make, process.execPath, elsewhere, to], { cwd: '/', env })
   for (const { path } of made) t.ok(readFileSync(path).equals(readFileSync(join(to, basename(path)))), path)
+})
+
+t.test('the bundles have the manual pages of their commands, where npm finds them', async t => {
+  for (const [bundle, own, foreign] of [[server, 'svc-serve.1', null], [clientOnly, 'svc-push.1', 'svc-serve.1']] as const) {
+    const { man } = JSON.parse(readFileSync(join(bundle, 'package.json'), 'utf8')) as { man: string[] }
+    t.ok(man.includes('man/svc.1'))
+    t.ok(man.includes(`man/${own}`))
+    for (const path of man) t.match(readFileSync(join(bundle, path), 'utf8'), /^\.TH SVC/m, path)
+    if (foreign !== null) t.notOk(man.includes(`man/${foreign}`))
+  }
 })
 
 t.test('the bundles stay small, and their sums hold', async t => {

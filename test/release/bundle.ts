@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundledCommands, clientModules } from './client-modules.js'
 import { auditedPackages, top } from './dependencies.js'
+import { manualPages } from './manual.js'
+import type { ManualPage } from './manual.js'
 import { sbom } from './sbom.js'
 import { tarball } from './tar.js'
 import type { TarEntry } from './tar.js'
@@ -79,13 +81,13 @@ const json = (value: unknown): Buffer => Buffer.from(`${JSON.stringify(value, nu
 const description = JSON.parse(readFileSync(join(top, 'package.json'), 'utf8')) as Description
 const { version } = description
 
-/** npm installs the packages that are inside, and asks no registry for them. */
-function bundledDescription(name: string, packages: string[]): Buffer {
+/** npm installs the packages that are inside, and asks no registry for them; it links the manual pages where man looks. */
+function bundledDescription({ name, manual }: Bundle, packages: string[]): Buffer {
   const { description: words, license, type, bin, engines, dependencies, optionalDependencies } = description
   const inside = (all: Record<string, string>): Record<string, string> =>
     Object.fromEntries(Object.entries(all).filter(([name]) => packages.includes(name)))
   return json({
-    name, version, description: words, license, type, bin, engines,
+    name, version, description: words, license, type, bin, engines, man: manual.map(({ name }) => `man/${name}`),
     dependencies: inside(dependencies), optionalDependencies: inside(optionalDependencies), bundleDependencies: packages
   })
 }
@@ -95,15 +97,18 @@ interface Bundle {
   modules: string[]
   documents: string[]
   packages: string[]
+  manual: ManualPage[]
 }
 
-function pack({ name, modules, documents, packages }: Bundle, madeAtSeconds: number): Buffer {
+function pack(bundle: Bundle, madeAtSeconds: number): Buffer {
+  const { name, modules, documents, packages, manual } = bundle
   const found = packages.map(packageName => ({ packageName, entries: packageEntries(packageName) }))
   const present = found.filter(({ entries }) => entries.length > 0).map(({ packageName }) => packageName)
   const entries = [
     ...[...modules, ...documents].map(path => read(path)),
     ...found.flatMap(({ entries }) => entries),
-    { path: 'package.json', content: bundledDescription(name, present), isExecutable: false }
+    ...manual.map(({ name, text }) => ({ path: `man/${name}`, content: Buffer.from(text), isExecutable: false })),
+    { path: 'package.json', content: bundledDescription(bundle, present), isExecutable: false }
   ]
   const audited = auditedPackages().filter(({ name }) => present.includes(name))
   entries.push({ path: 'sbom.cdx.json', content: json(sbom({ name, version, madeAtSeconds, packages: audited })), isExecutable: false })
@@ -137,19 +142,22 @@ function builtFrom(directory: string): string[] {
 }
 
 /** Writes both archives and their sums into a directory; answers their paths and sizes. */
-export function makeBundles(directory: string): Array<{ path: string; bytes: number }> {
+export async function makeBundles(directory: string): Promise<Array<{ path: string; bytes: number }>> {
   const madeAtSeconds = commitSeconds()
+  const edition = { version, madeAtSeconds }
   const whole: Bundle = {
     name: 'svc',
     modules: ['bin/svc.js', ...builtFrom('lib'), ...builtFrom('www')],
     documents: ['README.md', 'CHANGELOG.md', 'LICENSE', ...filesBelow(join(top, 'docs')).filter(path => !path.startsWith('pictures/')).sort().map(path => `docs/${path}`)],
-    packages: Object.keys(kept)
+    packages: Object.keys(kept),
+    manual: await manualPages(edition)
   }
   const client: Bundle = {
     name: 'svc-client',
     modules: ['bin/svc.js', ...clientModules(join(top, 'dist/lib'), bundledCommands).map(path => `dist/lib/${path}`)],
     documents: ['LICENSE'],
-    packages: ['yazl', 'buffer-crc32']
+    packages: ['yazl', 'buffer-crc32'],
+    manual: await manualPages(edition, module => bundledCommands.includes(module))
   }
   mkdirSync(directory, { recursive: true })
   const made = [whole, client].map(bundle => ({ path: `${bundle.name}-${version}.tgz`, content: pack(bundle, madeAtSeconds) }))
@@ -159,7 +167,7 @@ export function makeBundles(directory: string): Array<{ path: string; bytes: num
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  for (const { path, bytes } of makeBundles(process.argv[2] ?? join(top, 'dist'))) {
+  for (const { path, bytes } of await makeBundles(process.argv[2] ?? join(top, 'dist'))) {
     console.log(`${path}  ${(bytes / 1024 / 1024).toFixed(2)} MB`)
   }
 }

@@ -3,7 +3,8 @@ import { dirname, join, normalize } from 'node:path'
 
 /** The commands of a client: those that speak with a server, and what they need to be set up. */
 export const bundledCommands = [
-  'init', 'build', 'push', 'list', 'status', 'logs', 'rollback', 'cancel', 'config', 'config-set', 'config-list', 'home',
+  'init', 'build', 'push', 'list', 'status', 'logs', 'rollback', 'cancel', 'open', 'login', 'logout', 'whoami',
+  'projects-create', 'projects-show', 'projects-set', 'projects-token', 'projects-delete', 'version', 'values', 'config', 'config-set', 'config-list', 'home',
   'doctor', 'completion', 'telemetry-status', 'telemetry-on', 'telemetry-off', 'telemetry-endpoint'
 ]
 

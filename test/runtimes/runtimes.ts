@@ -81,7 +81,7 @@ function show({ what, outcomes }: Row): void {
 }
 
 try {
-  const [whole, client] = makeBundles(join(directory, 'made')).map(({ path }) => path) as [string, string]
+  const [whole, client] = (await makeBundles(join(directory, 'made'))).map(({ path }) => path) as [string, string]
   const bundles = { server: unpack(whole, join(directory, 'svc')), client: unpack(client, join(directory, 'svc-client')) }
   await rows(directory, bundles, show)
 } catch (error) {

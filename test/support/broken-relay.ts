@@ -20,7 +20,10 @@ export interface BrokenRelayOptions {
   hides?: string
 }
 
-/** A way to a server that breaks at a certain point. Once it has broken, it passes everything on. */
+/**
+ * A way to a server that breaks at a certain point. Once it has broken, it passes everything on; a GET, as before an upload,
+ * always passes.
+ */
 export async function startBrokenRelay(
   t: { teardown(work: () => unknown): void }, to: string, options: BrokenRelayOptions = {}
 ): Promise<BrokenRelay> {
@@ -42,8 +45,10 @@ export async function startBrokenRelay(
     }
     let passed = 0
     let sent = ''
+    let isGet: boolean | undefined
     client.on('data', bytes => {
-      if (hasBroken) return void server.write(bytes)
+      isGet ??= bytes.subarray(0, 4).toString('latin1') === 'GET '
+      if (hasBroken || isGet) return void server.write(bytes)
       if (swallowsUntil !== undefined) {
         sent = (sent + bytes.toString('latin1')).slice(-64 * 1024)
         if (sent.includes(swallowsUntil)) (options.onSwallowed ?? cut)()

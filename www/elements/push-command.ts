@@ -1,14 +1,18 @@
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 
+/** Where most tools write their builds; the reader replaces it if theirs does not. */
+const usualOutput = 'dist'
+
 /**
- * The commands that set up a directory and deploy it. The token as given: real for copying, masked for showing. It
- * goes through a pipe from a builtin of the shell, so that no process list ever shows it.
+ * The commands that set up a repository and deploy what it builds. They are run at its top: `svc.config.json` belongs
+ * there, not among the files that are served. The token as given: real for copying, masked for showing. It goes through
+ * a pipe from a builtin of the shell, so that no process list ever shows it.
  */
 export function pushCommand(project: { id: string }, server: string, token: string): string {
   return [
     `printf %s ${quoted(token)} |`,
-    `  svc init --server ${quoted(server)} --project ${quoted(project.id)} --token -`,
+    `  svc init --server ${quoted(server)} --project ${quoted(project.id)} --out ${usualOutput} --token -`,
     'svc push'
   ].join('\n')
 }

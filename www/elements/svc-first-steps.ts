@@ -64,7 +64,7 @@ export class SvcFirstSteps extends SvcElement {
           ? html`<p>${t('It is made for your project once there is one.')}</p>`
           : this.#command(project))}
         ${this.#step(3, t('Push'), false, html`
-          <p>${t('Run it in the directory you want to deploy. This page notices when the deployment arrives.')}</p>
+          <p>${t('Run it at the top of your repository, with the directory that your build writes in place of dist. This page notices when the deployment arrives.')}</p>
           ${project === undefined
             ? null
             : html`<p><a href="projects/${project.id}">${t('No terminal at hand? Drop a folder or a zip instead.')}</a></p>`}`)}

@@ -107,7 +107,7 @@ export class SvcProjectDeploy extends SvcElement {
           <h3>${t('Push from a terminal')}</h3>
           ${this.#command(pushCommand)}
           <p class="muted small">
-            ${t('Run it once in the directory to deploy; after that this is enough:')} <code>svc push</code><br>
+            ${t('Run it once at the top of your repository, with the directory that your build writes in place of dist; after that this is enough:')} <code>svc push</code><br>
             ${t("What is copied carries the project's deploy token.")}
           </p>
           <details>

@@ -17,6 +17,9 @@ const security: Record<Auth, Json[]> = {
   admin: [{ adminToken: [] }],
   operate: [{ adminToken: [] }],
   read: [{ adminToken: [] }, { deployToken: [] }],
+  own: [{ adminToken: [] }, { deployToken: [] }],
+  token: [{ adminToken: [] }, { deployToken: [] }],
+  upload_check: [{ adminToken: [] }, { deployToken: [] }],
   download: [{ adminToken: [] }, { deployToken: [] }, { ticket: [] }],
   admin_download: [{ adminToken: [] }, { ticket: [] }],
   upload: [{ deployToken: [] }],
@@ -37,7 +40,7 @@ const anyErrors = ['invalid_request', 'misdirected_host', 'stopping', 'no_admin_
 const tokenErrors = ['unauthorized', 'forbidden', 'too_many_failures', 'locked_out']
 const bodyErrors = ['invalid_body', 'invalid_field', 'too_large', 'unsupported_type', 'body_timeout', 'aborted']
 const writeErrors = ['disk_full', 'database_unavailable', 'shutting_down']
-const addressRules: readonly Auth[] = ['operate', 'upload', 'terminal']
+const addressRules: readonly Auth[] = ['operate', 'own', 'upload', 'upload_check', 'terminal']
 
 /** The document for these routes. `version` is that of the program. */
 export function describeApi(routes: readonly ApiRoute[], version: string): Json {

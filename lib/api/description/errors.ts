@@ -29,6 +29,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   damaged_zip: { kind: 'invalid', means: 'The structure of the archive is malformed' },
   database_unavailable: { kind: 'unavailable', means: 'The database cannot be written or read' },
   denied_path: { kind: 'forbidden', means: 'The file may contain secrets, so svc does not show it' },
+  deploy_token_needed: { kind: 'forbidden', means: 'The token is the admin token; an upload needs a deploy token' },
   deployment_in_use: { kind: 'conflict', means: 'The deployment is queued or running' },
   deployment_running: { kind: 'conflict', means: 'A deployment of the project is queued or running' },
   disk_full: { kind: 'unavailable', means: 'No space left on device' },

@@ -18,7 +18,9 @@ import type { SettingDescription } from '../../model/setting.js'
 import type { Heatmap, SuccessRates } from '../../model/stats.js'
 import type { FoundBytes, ProjectUsage, StorageUsage } from '../../model/storage.js'
 import type { TelemetryCounts, TelemetryOverview } from '../../model/telemetry.js'
+import type { TokenHolder } from '../../model/token-holder.js'
 import { strategies, type BroughtProject, type Finding, type ImportBrings, type ImportResult, type PartResult } from '../../model/transfer.js'
+import type { UploadPermit } from '../../model/upload-permit.js'
 import type { Variable } from '../../model/variable.js'
 import { searchTypes, type SearchItem, type SearchResult } from '../../system/search.js'
 import type { Durations } from '../../system/stats.js'
@@ -55,6 +57,17 @@ export const project = named('Project', record<Project>({
   pm2AppName: nullable(text('shop'), null), pinned: boolean(false), tagIds: list(text('tag_1a2b3c4d5e6f7a8b')),
   status: oneOf(['idle', 'running', 'success', 'failed']), lastDeployAt: nullableInstant, createdAt: instant, updatedAt: instant
 }))
+
+const holderProject = record<NonNullable<TokenHolder['project']>>({
+  id: projectId, name: text('Shop'), env, status: oneOf(['idle', 'running', 'success', 'failed'], 'success'), lastDeployAt: nullableInstant
+})
+export const tokenHolder = record<TokenHolder>({
+  role: text('project', { description: 'admin, local, project (a deploy token) or global (the deploy token of every project)' }),
+  name: text('project:proj_1a2b3c4d5e6f7a8b'), project: nullable(holderProject)
+})
+export const uploadPermit = record<UploadPermit>({
+  success, project: record<UploadPermit['project']>({ id: projectId, name: text('Shop'), env }), maxUploadBytes: bytes, maxExtractedBytes: bytes
+})
 
 export const recentScripts = record<RecentScripts>({
   deployId: nullable(deployId), preDeployScript: text(''), postDeployScript: text('systemctl restart shop')

@@ -3,6 +3,8 @@ import { maskToken } from '../../config/precedence.js'
 import { defineCommand, exitCodes } from '../command.js'
 
 const secretKeys = ['adminToken', 'supervisedToken', 'token']
+const secretMaps = ['projectToken', 'adminTokens'] as const
+const mapKeys: readonly string[] = [...secretMaps, 'projectTokenOrigin']
 
 export const command = defineCommand({
   operands: {},
@@ -19,7 +21,7 @@ export const command = defineCommand({
     }
     output.note(home.configFile)
     const rows = Object.entries(config).flatMap(([key, value]) =>
-      key === 'projectToken' || key === 'projectTokenOrigin'
+      mapKeys.includes(key)
         ? Object.entries(value as Record<string, string>).map(([project, text]) => [`${key} ${project}`, text])
         : [[key, typeof value === 'string' ? value : JSON.stringify(value)]]
     )
@@ -37,10 +39,9 @@ export const command = defineCommand({
 function masked(config: GlobalConfig): GlobalConfig {
   const shown = { ...config }
   for (const key of secretKeys) if (typeof shown[key] === 'string') shown[key] = maskToken(shown[key])
-  if (shown.projectToken !== undefined) {
-    shown.projectToken = Object.fromEntries(
-      Object.entries(shown.projectToken).map(([project, token]) => [project, maskToken(token)])
-    )
+  for (const key of secretMaps) {
+    const tokens = shown[key]
+    if (tokens !== undefined) shown[key] = Object.fromEntries(Object.entries(tokens).map(([name, token]) => [name, maskToken(token)]))
   }
   return shown
 }

@@ -1,16 +1,29 @@
 import { access, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { oneLine } from '../../base/one-line.js'
 import { Refusal } from '../../base/refusal.js'
-import { clientConfigPath, parseServerUrl, writeClientConfig, type ClientConfig } from '../../config/client-config.js'
+import { clientConfigPath, parseServerUrl, plainEnvironment, writeClientConfig, type ClientConfig } from '../../config/client-config.js'
 import { readDotenv, writeDotenv } from '../../config/dotenv.js'
 import { locateHome, readConfig, writeConfig } from '../../config/home.js'
-import { defaultServerUrl, originOf, projectTokenOrigin, storeProjectTokens } from '../../config/token-origin.js'
+import { maySend, originOf, projectTokenOrigin, storeProjectTokens } from '../../config/token-origin.js'
 import { defaultOutputDir } from '../../config/precedence.js'
+import { createApi } from '../api.js'
 import { usage } from '../args.js'
+import { askServer } from '../ask-server.js'
+import { createClient } from '../client.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { isIgnoredByGit } from '../git.js'
-import { ask, askSecret, canAsk, mustAsk, readSecret } from '../prompt.js'
+import { ask, askSecret, canAsk, choose, mustAsk, readSecret } from '../prompt.js'
 import { sharedOptions } from '../common-options.js'
+import { suggestOutputDirectory } from '../output-directory.js'
+import { loadConfiguration } from '../session.js'
+
+interface Given {
+  project: string | undefined
+  server: string | undefined
+  out: string | undefined
+  token: string | undefined
+}
 
 interface Answers {
   config: ClientConfig
@@ -22,7 +35,7 @@ interface Answers {
 export const command = defineCommand({
   operands: {},
   options: {
-    project: { type: 'text', value: 'id', help: "the project's id" },
+    project: { type: 'text', value: 'id', complete: 'projects', help: "the project's id" },
     out: { type: 'text', value: 'dir', help: 'the directory to pack' },
     server: sharedOptions.server,
     env: { ...sharedOptions.env, help: 'write svc.config.<name>.json' },
@@ -36,7 +49,8 @@ export const command = defineCommand({
     force: { type: 'switch', help: 'replace a file that is there' }
   },
   details:
-    'Asks on a terminal for what is not given. The file never holds a token, so it can be committed.\n' +
+    'Run it where your repository is, not in the directory of the build. Asks on a terminal for what is not given, and\n' +
+    'lists the projects that the token may see. The file never holds a token, so it can be committed.\n' +
     'SVC_DEPLOY_TOKEN needs no storing: it is read whenever it is set.',
   examples: [
     ['init', 'ask for everything'],
@@ -45,7 +59,7 @@ export const command = defineCommand({
   ],
   async run({ options }, context) {
     const { cwd, output } = context
-    const env = options.env ?? null
+    const env = options.env === undefined || options.env === plainEnvironment ? null : options.env
     const path = clientConfigPath(cwd, env)
     if (!options.force && (await exists(path))) {
       throw new Refusal('conflict', 'exists', `${path} is there already: --force replaces it`)
@@ -59,47 +73,117 @@ export const command = defineCommand({
   }
 })
 
-async function gather(
-  options: {
-    project: string | undefined
-    server: string | undefined
-    out: string | undefined
-    token: string | undefined
-  },
-  context: Context
-): Promise<Answers> {
+async function gather(given: Given, context: Context): Promise<Answers> {
   const { host, env, cwd } = context
   const isAsking = canAsk(host)
-  if (options.project === undefined) mustAsk(host, 'The project is missing', 'give --project')
+  if (given.project === undefined) mustAsk(host, 'The project is missing', 'give --project')
   const known = env['SVC_SERVER_URL'] || (await readConfig(locateHome(env, cwd))).serverUrl
-  const server =
-    options.server ?? (isAsking ? await ask(host, 'Address of the server', known ?? defaultServerUrl) : undefined)
-  const serverUrl = server === undefined ? undefined : parseServerUrl(server)
-  if (serverUrl === null)
-    throw usage('--server', `--server cannot be "${server}": it is an address like "https://deploy.example.com"`)
+  const serverUrl = given.server === undefined ? (isAsking ? await askServer(context, known) : undefined) : checkedServer(given.server)
   if (serverUrl === undefined && known === undefined) {
     context.output.warn(
       'no address of a server is configured: --server, SVC_SERVER_URL or "svc config:set serverUrl" gives one'
     )
   }
-  const projectId = options.project ?? (await ask(host, 'Id of the project'))
-  const outputDir =
-    options.out ?? (isAsking ? await ask(host, 'Directory to pack', defaultOutputDir) : defaultOutputDir)
+  const { projectId, token } = await gatherProject(given, serverUrl ?? known, context)
+  const suggested = await suggestOutputDirectory(cwd)
+  const outputDir = given.out ?? (isAsking ? await ask(host, 'Directory to pack', suggested) : defaultOutputDir)
+  if (outputDir === defaultOutputDir && suggested !== defaultOutputDir) {
+    context.output.warn(`the whole directory is packed; if "${suggested}" is what you build, give --out ${suggested}`)
+  }
   return {
     config: { projectId, outputDir, ...(serverUrl !== undefined && { serverUrl }) },
-    token: await gatherToken(options.token, isAsking, context),
+    token,
     server: serverUrl ?? known
   }
 }
 
-async function gatherToken(
-  token: string | undefined,
-  isAsking: boolean,
-  { host, env }: Context
-): Promise<string | undefined> {
-  if (token !== undefined) return readSecret(host, '--token', token)
-  if (!isAsking || env['SVC_DEPLOY_TOKEN']) return undefined
-  return (await askSecret(host, 'Deploy token of the project (Enter: later)')) || undefined
+function checkedServer(server: string): string {
+  const serverUrl = parseServerUrl(server)
+  if (serverUrl !== null) return serverUrl
+  throw usage('--server', `--server cannot be "${server}": it is an address like "https://deploy.example.com"`)
+}
+
+/**
+ * The project and its deploy token. On a terminal the project is chosen from those that a token may see: the one given,
+ * one that is stored for the server, or one that is asked for.
+ */
+async function gatherProject(
+  given: Given, server: string | undefined, context: Context
+): Promise<{ projectId: string; token: string | undefined }> {
+  const { host, env } = context
+  const own = given.token === undefined ? undefined : await readSecret(host, '--token', given.token)
+  if (!canAsk(host)) return { projectId: given.project as string, token: own }
+  const known = own ?? (env['SVC_DEPLOY_TOKEN'] || (await storedAdminToken(server, context)))
+  const { token, visible } = known === undefined ? await askToken(server, context) : await look(known, server, context)
+  const projectId = await chooseProject(given.project, visible?.projects ?? null, context)
+  // The admin token is not kept for a project: the project has its own.
+  if (visible?.isAdmin) return { projectId, token: visible.projects.find(({ id }) => id === projectId)?.token }
+  return { projectId, token: known === undefined || known === own ? token : undefined }
+}
+
+interface Looked {
+  token: string | undefined
+  /** null: the server does not say. */
+  visible: Visible | null
+  isWrong: boolean
+}
+
+/** Asks again after a token that the server does not know. */
+async function askToken(server: string | undefined, context: Context): Promise<Looked> {
+  for (;;) {
+    const token = await askSecret(context.host, 'Token of the server or of the project (Enter: later)')
+    if (token === '') return { token: undefined, visible: null, isWrong: false }
+    const looked = await look(token, server, context)
+    if (!looked.isWrong) return looked
+  }
+}
+
+async function look(token: string, server: string | undefined, context: Context): Promise<Looked> {
+  if (server === undefined) return { token, visible: null, isWrong: false }
+  try {
+    return { token, visible: await visibleProjects(server, token, context), isWrong: false }
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    context.output.note(`The projects cannot be listed: ${error.message}.`)
+    return { token, visible: null, isWrong: error.kind === 'unauthorized' }
+  }
+}
+
+/** The admin token that is stored, or set, for this server. */
+async function storedAdminToken(server: string | undefined, context: Context): Promise<string | undefined> {
+  if (server === undefined) return undefined
+  const { config } = await loadConfiguration(context, { flags: { server }, env: undefined, project: 'optional' })
+  return config.adminToken !== null && maySend(config.adminToken, server) ? config.adminToken.value : undefined
+}
+
+interface Visible {
+  isAdmin: boolean
+  projects: Array<{ id: string; name: string; token?: string }>
+}
+
+/** The projects that a token may see; null: the server does not say. */
+async function visibleProjects(serverUrl: string, value: string, { env }: Context): Promise<Visible | null> {
+  const api = createApi(createClient({ serverUrl, token: { value, from: 'this command', origin: null }, env }))
+  const holder = await api.whoami()
+  if (holder?.role === 'admin') return { isAdmin: true, projects: await api.projects() }
+  return holder?.project ? { isAdmin: false, projects: [holder.project] } : null
+}
+
+async function chooseProject(given: string | undefined, projects: Visible['projects'] | null, { host, output }: Context): Promise<string> {
+  if (given !== undefined) return given
+  const [first, ...others] = projects ?? []
+  if (first === undefined) {
+    if (projects !== null) output.note('The server has no projects yet: "svc projects create <name> --path <dir>" creates one.')
+    return await ask(host, 'Id of the project')
+  }
+  if (others.length === 0) {
+    output.note(`The project is ${first.name} (${first.id}).`)
+    return first.id
+  }
+  output.note('The projects of this server:')
+  const names = [first, ...others].map(({ id, name }) => ({ id, shown: oneLine(`${name} (${id})`) }))
+  const answer = await choose(host, 'Which one', names.map(({ shown }) => shown))
+  return (names.find(({ shown }) => shown === answer) ?? first).id
 }
 
 async function storeToken(

@@ -2,8 +2,8 @@ import type { Api } from '../api.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { withInterrupts } from '../interrupts.js'
 import { headline } from '../origin-words.js'
-import { loadConfiguration, openAdminApi } from '../session.js'
-import { adminDetails, sharedOptions } from '../common-options.js'
+import { loadConfiguration, openProjectApi } from '../session.js'
+import { projectDetails, sharedOptions } from '../common-options.js'
 
 interface LogsOptions {
   timestamps: boolean
@@ -12,25 +12,26 @@ interface LogsOptions {
 
 export const command = defineCommand({
   operands: {
-    deployId: { required: true, help: 'the deployment, as "svc status" shows it' }
+    deployId: { required: true, complete: 'deployments', help: 'the deployment, as "svc status" shows it' }
   },
   options: {
     follow: { type: 'switch', alias: 'f', help: 'follow until it ends; exit code 0 for success, 1 for failed' },
     timestamps: { type: 'switch', alias: 't', help: 'the time before each line' },
     env: sharedOptions.env,
     server: sharedOptions.server,
-    token: sharedOptions.adminToken,
+    project: sharedOptions.project,
+    token: sharedOptions.token,
     json: { type: 'switch', help: 'print the record as JSON; with --follow one event a line' }
   },
-  details: adminDetails,
+  details: projectDetails,
   examples: [
     ['logs dep_abcdefghijklmnop', 'print the whole output'],
     ['logs -f dep_abcdefghijklmnop', 'follow a deployment that is running']
   ],
   async run({ options, operands }, context) {
-    const { env, server, token } = options
-    const { config } = await loadConfiguration(context, { flags: { server, token }, env, project: 'optional' })
-    const api = await openAdminApi(context, config)
+    const { env, server, project, token } = options
+    const { config } = await loadConfiguration(context, { flags: { server, project, token }, env, project: 'optional' })
+    const api = await openProjectApi(context, config)
     if (!options.json) await noteHead(api, operands.deployId, context.output)
     return options.follow
       ? follow(api, operands.deployId, options, context)

@@ -12,6 +12,8 @@ import type { PackedArchive } from '../pack.js'
 import type { Provenance } from '../../model/provenance.js'
 import { splitList } from '../lists.js'
 import { packProject } from '../packing.js'
+import { followLine, type GivenOptions } from '../hints.js'
+import { checkBeforePacking } from '../preflight.js'
 import { Interrupted } from '../prompt.js'
 import { collectProvenance } from '../provenance.js'
 import { failedResult, nothingKnown, pageOf, type Known } from '../run-result.js'
@@ -28,7 +30,7 @@ export const command = defineCommand({
     env: sharedOptions.env,
     ...packOptions,
     server: sharedOptions.server,
-    project: { type: 'text', value: 'id', help: 'the project to deploy to' },
+    project: { type: 'text', value: 'id', complete: 'projects', help: 'the project to deploy to' },
     token: { type: 'text', value: 'token', help: 'the deploy token; "-" reads it from standard input' },
     message: {
       ...sharedOptions.message,
@@ -96,13 +98,14 @@ export const command = defineCommand({
       const origin = options.provenance ? collectProvenance(context.cwd, context.env) : Promise.resolve(null)
       const print = json ? context.output.note : context.output.print
       const log = createCiLog(context.env, { print, isRaw: !json && context.host.stdout.isTTY !== true })
+      const given = { env: options.env, server: options.server, project: options.project, token: options.token }
       const report = reportPush(context)
       const watched = await withInterrupts(context.host, async signal => {
-        const run = await packAndUpload({ api, projectId, config, origin, known, signal }, context)
+        const run = await packAndUpload({ api, projectId, config, given, origin, known, signal }, context)
         log.open('Output of the deployment')
-        return await watchRun(run, context, { api, projectId, print: log.line, signal }).finally(log.close)
+        return await watchRun(run, context, { api, projectId, given, print: log.line, signal }).finally(log.close)
       }).finally(() => report.abort())
-      return () => reportRun(watched, context, { api, what: `deployed to ${projectId}`, json, known, harmless: log.harmless })
+      return () => reportRun(watched, context, { api, what: `deployed to ${projectId}`, json, given, known, harmless: log.harmless })
     })
   }
 })
@@ -164,6 +167,7 @@ interface Upload {
   api: Api
   projectId: string
   config: EffectiveConfig
+  given: GivenOptions
   /** Where the files come from: asked for while they are packed. Never rejects. */
   origin: Promise<Provenance | null>
   /** What becomes known on the way. */
@@ -173,8 +177,9 @@ interface Upload {
 
 /** The archive is gone again before the deployment is watched, however it went. */
 async function packAndUpload(request: Upload, context: Context): Promise<Run> {
-  const { api, config, origin, known, signal } = request
-  const archive = await packProject(context, config, { signal })
+  const { api, origin, known, signal } = request
+  const limits = (await checkBeforePacking(request)) ?? undefined
+  const archive = await packProject(context, request.config, { limits, signal })
   try {
     known.provenance = await origin
     known.message ??= known.provenance?.subject ?? null
@@ -189,7 +194,7 @@ async function packAndUpload(request: Upload, context: Context): Promise<Run> {
 
 async function upload(
   archive: PackedArchive,
-  { api, projectId, config, known, signal }: Upload,
+  { api, projectId, config, given, known, signal }: Upload,
   { output }: Context
 ): Promise<Run> {
   const startedAtMs = Date.now()
@@ -206,7 +211,7 @@ async function upload(
     return run
   } catch (error) {
     bar.clear()
-    const note = noteOf(error, sentBytes, archive.bytes)
+    const note = noteOf(error, { sentBytes, bytes: archive.bytes, given })
     if (note !== null) output.note(note)
     throw error
   }
@@ -216,12 +221,12 @@ async function upload(
  * What is known of the deployment when no answer came. Only the answer proves that it began. That it did not is proved
  * only while the end of the upload is still here: what the network has taken may, or may not, arrive.
  */
-function noteOf(error: unknown, sentBytes: number, bytes: number): string | null {
+function noteOf(error: unknown, { sentBytes, bytes, given }: { sentBytes: number; bytes: number; given: GivenOptions }): string | null {
   const isInterrupted = error instanceof Interrupted
   if (!isInterrupted && !isBroken(error)) return null
   if (sentBytes >= bytes) {
-    return `${isInterrupted ? 'Interrupted: it' : 'It'} is not known whether a deployment began: all ${formatBytes(bytes)} ` +
-      'had left, and no answer came. "svc status" shows it if one did. To push again is safe: the same files are deployed once more'
+    return `${isInterrupted ? 'Interrupted: it' : 'It'} is not known whether a deployment began: the server did not confirm the upload. ` +
+      `"${followLine(null, given)}" lists it if one did. To push again is safe: the same files are deployed once more`
   }
   if (isInterrupted) return 'Interrupted: nothing was deployed'
   return sentBytes === 0 ? null : `Nothing was deployed: ${formatBytes(sentBytes)} of ${formatBytes(bytes)} had left`

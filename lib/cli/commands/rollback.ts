@@ -3,6 +3,7 @@ import { Refusal } from '../../base/refusal.js'
 import type { Deployment } from '../../model/deployment.js'
 import { mayHaveArrived, type Api } from '../api.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
+import { followLine, type GivenOptions } from '../hints.js'
 import { withInterrupts } from '../interrupts.js'
 import { confirm, Interrupted, mustAsk } from '../prompt.js'
 import { loadConfiguration, openAdminApi, projectIdOf } from '../session.js'
@@ -17,10 +18,10 @@ const searchedDeployments = 500
 
 export const command = defineCommand({
   operands: {
-    projectId: { help: 'the project; else the one of svc.config.json' }
+    projectId: { complete: 'projects', help: 'the project; else the one of svc.config.json' }
   },
   options: {
-    to: { type: 'text', value: 'deployId', help: 'the deployment whose archive is deployed again' },
+    to: { type: 'text', value: 'deployId', complete: 'deployments', help: 'the deployment whose archive is deployed again' },
     message: sharedOptions.message,
     yes: { ...sharedOptions.yes, help: 'do not ask; required where there is no terminal' },
     env: sharedOptions.env,
@@ -52,7 +53,8 @@ export const command = defineCommand({
       context.output.note('Nothing was done.')
       return exitCodes.failed
     }
-    return rollBack(api, source, { message, json }, context)
+    const given = { env, server, project: operands.projectId, token }
+    return rollBack(api, source, { message, json, given }, context)
   }
 })
 
@@ -96,29 +98,28 @@ function describe(source: Deployment): string {
   return oneLine(`${source.projectName} to ${source.id} (${details.join(', ')})`)
 }
 
-const notKnown = 'It is not known whether the rollback began: no answer came. "svc status" shows it if it did'
-
 async function rollBack(
   api: Api,
   source: Deployment,
-  { message, json }: { message: string | undefined; json: boolean },
+  { message, json, given }: { message: string | undefined; json: boolean; given: GivenOptions },
   context: Context
 ): Promise<number> {
   const { output } = context
   output.note(`Rolling back ${describe(source)}`)
   const watched = await withInterrupts(context.host, async signal => {
     const run = await api.rollback(source.id, { message, signal }).catch((error: unknown) => {
-      if (error instanceof Interrupted || mayHaveArrived(error)) output.note(notKnown)
+      if (error instanceof Interrupted || mayHaveArrived(error)) output.note(`It is not known whether the rollback began: no answer came. "${followLine(null, given)}" shows it if it did`)
       throw error
     })
     return watchRun(run, context, {
       api,
       projectId: source.projectId,
+      given,
       print: json ? output.note : output.print,
       signal
     })
   })
   const { projectId, provenance } = source
   const known = { ...nothingKnown(), projectId, provenance: provenance ?? null, message: message ?? null }
-  return await reportRun(watched, context, { api, what: `rolled back to ${source.id}`, json, known })
+  return await reportRun(watched, context, { api, what: `rolled back to ${source.id}`, json, given, known })
 }

@@ -2,6 +2,7 @@ import t from 'tap'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { startServeProcess } from '../../support/serve-process.js'
 import { findProgram } from '../../support/programs.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
@@ -71,28 +72,73 @@ t.test('init leaves a file that is there alone, but for --force', async t => {
 })
 
 t.test('init asks on a terminal for what is missing, without showing the token', { skip: noTerminal }, async t => {
-  const cwd = t.testdir({})
+  const cwd = t.testdir({ dist: { 'index.html': '' } })
+  const nobody = 'http://127.0.0.1:1'
   const { code, text } = await svcOnTerminal(
     ['init'],
     [
-      { see: 'Address of the server [http://127.0.0.1:5431]: ', type: '\r' },
+      { see: 'Address of the server [http://127.0.0.1:5431]: ', type: 'nonsense\r' },
+      { see: 'Address of the server [http://127.0.0.1:5431]: ', type: `${nobody}\r` },
+      { see: `nothing answers at ${nobody}`, type: '' },
+      { see: `Address of the server [${nobody}]: `, type: '\r' },
+      { see: 'Token of the server or of the project (Enter: later): ', type: 'hidden-tokeX\x7fn\r' },
+      { see: 'The projects cannot be listed: ', type: '' },
       { see: 'Id of the project: ', type: 'proj_1\r' },
-      { see: 'Directory to pack [./]: ', type: 'dist\r' },
-      { see: 'Deploy token of the project (Enter: later): ', type: 'hidden-tokeX\x7fn\r' }
+      { see: 'Directory to pack [dist]: ', type: '\r' }
     ],
     { cwd }
   )
   t.equal(code, 0, text)
+  t.match(text, '"nonsense" is not an address')
   t.notMatch(text, 'hidden-token')
   t.strictSame(read(cwd, 'svc.config.json'), {
     projectId: 'proj_1',
     outputDir: 'dist',
-    serverUrl: 'http://127.0.0.1:5431'
+    serverUrl: nobody
   })
   t.strictSame(read(cwd, '.svc/config.json'), {
     projectToken: { proj_1: 'hidden-token' },
-    projectTokenOrigin: { proj_1: 'http://127.0.0.1:5431' }
+    projectTokenOrigin: { proj_1: nobody }
   })
+})
+
+t.test('init lists the projects that a token may see', { skip: noTerminal }, async t => {
+  const top = t.testdir({ admin: {}, deploy: {}, loggedIn: { '.svc': {} }, server: {} })
+  const server = await startServeProcess(t, join(top, 'server'))
+  const [shop, forum] = [
+    await server.createProject({ name: 'shop', deployPath: join(top, 'www/shop') }),
+    await server.createProject({ name: 'forum', deployPath: join(top, 'www/forum') })
+  ]
+  const address = { see: 'Address of the server [http://127.0.0.1:5431]: ', type: `${server.url}\r` }
+  const token = 'Token of the server or of the project (Enter: later): '
+  const directory = { see: 'Directory to pack [./]: ', type: '\r' }
+  const admin = await svcOnTerminal(['init'], [
+    address,
+    { see: token, type: 'a-wrong-token\r' },
+    { see: 'The token is not valid here', type: '' },
+    { see: token, type: `${server.adminToken}\r` },
+    { see: `2) shop (${shop.id})`, type: '' },
+    { see: 'Which one: ', type: '2\r' },
+    directory
+  ], { cwd: join(top, 'admin') })
+  t.equal(admin.code, 0, admin.text)
+  t.match(read(join(top, 'admin'), 'svc.config.json'), { projectId: shop.id, serverUrl: server.url })
+  t.match(read(join(top, 'admin'), '.svc/config.json'), { projectToken: { [shop.id]: shop.token } })
+  t.notMatch(readFileSync(join(top, 'admin/.svc/config.json'), 'utf8'), server.adminToken, 'the admin token is not kept')
+
+  const deploy = await svcOnTerminal(['init'], [address, { see: token, type: `${forum.token}\r` }, directory], { cwd: join(top, 'deploy') })
+  t.match(deploy, { code: 0, text: `The project is forum (${forum.id})` })
+  t.match(read(join(top, 'deploy'), '.svc/config.json'), { projectToken: { [forum.id]: forum.token } })
+
+  const cwd = join(top, 'loggedIn')
+  await svc(['login', '--server', server.url, '--token', '-'], { cwd, input: server.adminToken })
+  const again = await svcOnTerminal(['init'], [
+    { see: `Address of the server [${server.url}]: `, type: '\r' },
+    { see: 'Which one: ', type: `forum (${forum.id})\r` },
+    directory
+  ], { cwd })
+  t.equal(again.code, 0, again.text)
+  t.match(await svc(['whoami'], { cwd }), { code: 0, stdout: `deploy token of forum (${forum.id})` })
 })
 
 t.test('init writes nothing when a question is answered with Ctrl-C', { skip: noTerminal }, async t => {

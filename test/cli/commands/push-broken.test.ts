@@ -39,7 +39,7 @@ async function pushBroken(t: Test, relayed: BrokenRelayOptions, given: { bytes?:
   return { ...ended, project, server }
 }
 
-const unknown = /^It is not known whether a deployment began: all \S+ .B had left, and no answer came\. "svc status" shows it/m
+const unknown = /^It is not known whether a deployment began: the server did not confirm the upload\. "svc status --server http:\S+" lists it/m
 const nothing = /^Nothing was deployed: [\d.]+ \S?B of [\d.]+ \S?B had left$/m
 
 t.test('a connection that breaks before the server has all: no claim that a deployment goes on, and none does', async t => {
@@ -98,7 +98,7 @@ t.test('a server that is killed after its head: the push follows by the id, and 
   })
   writeFileSync(join(deployPath, 'go'), '')
   t.equal(code, 1)
-  t.match(stderr, /the connection broke, the deployment goes on: following it \(or later: svc logs -f dep_\w+\)/)
+  t.match(stderr, /the connection broke, the deployment goes on: following it \(or later: svc logs -f dep_\w+ --server http:\S+\)/)
   t.match(stdout, /The server was restarted/)
   t.match(stdout, /✘ failed after /)
 })
@@ -111,6 +111,6 @@ t.test('a rollback whose answer never arrives says what is not known', async t =
   const env = { SVC_TOKEN: server.adminToken, SVC_SERVER_URL: relay.url }
   const { code, stderr } = await svc(['rollback', project.id, '--yes', '--server', relay.url], { ...options, env })
   t.equal(code, 1)
-  t.match(stderr, /It is not known whether the rollback began: no answer came\. "svc status" shows it if it did/)
+  t.match(stderr, /It is not known whether the rollback began: no answer came\. "svc status proj_\w+ --server http:\S+" shows it if it did/)
   t.equal((await server.deployments(project.id)).length, 2)
 })

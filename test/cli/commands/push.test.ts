@@ -192,12 +192,13 @@ t.test('push --post-deploy-async does not wait for the script', async t => {
   writeFileSync(join(deployPath, 'go'), '')
 })
 
-t.test('push with several environments and no --env names them', async t => {
+t.test('push with several environments and no --env takes svc.config.json', async t => {
   const { cwd, project, deployPath, options, env } = await stage()
   writeFileSync(join(cwd, 'svc.config.staging.json'), JSON.stringify({ projectId: 'proj_unknown' }))
   writeFileSync(join(cwd, 'svc.config.live.json'), readFileSync(join(cwd, 'svc.config.json')))
-  t.match(await svc(['push'], options), { code: 2, stdout: '', stderr: /--env.*live, staging/ })
-  t.match(await svc(['push', '--env', 'other'], options), { code: 1, stderr: /there is no svc\.config\.other\.json/ })
+  t.match(await svc(['push'], options), { code: 0 }, 'svc.config.json applies')
+  t.match(await svc(['push', '--env', 'default'], options), { code: 0 })
+  t.match(await svc(['push', '--env', 'other'], options), { code: 1, stderr: /there is no svc\.config\.other\.json.* svc\.config\.json \(--env default\), svc\.config\.live\.json, svc\.config\.staging\.json/ })
   t.equal((await svc(['push', '--env', 'live'], options)).code, 0)
   t.ok(existsSync(join(deployPath, 'index.html')))
 
@@ -217,10 +218,15 @@ t.test("push that is refused shows the server's sentence", async t => {
   t.match(await svc(['push', '--token', 'wrong-token'], options), {
     code: 1,
     stdout: '',
-    stderr: /^error: .*\(the token came from --token\)$/m
+    stderr: /^error: .*\(the token came from --token\)\. It is wrong, or was replaced on the server\. "svc projects token proj_/m
   })
   const other = await server.createProject({ name: 'other', deployPath: join(cwd, '../other') })
-  t.match(await svc(['push', '--project', other.id], options), { code: 1, stderr: /^error: .*another project/m })
+  t.match(await svc(['push', '--project', other.id], options), {
+    code: 1, stderr: `error: The deploy token from SVC_DEPLOY_TOKEN belongs to project ${project.name} (${project.id}), not to ${other.id}, which --project names`
+  })
+  t.match(await svc(['push', '--token', '-'], { ...options, input: server.adminToken }), {
+    code: 1, stderr: /^error: The token from --token is the admin token: a push needs the project's deploy token\. "svc projects token proj_/m
+  })
   await server.api('PUT', '/api/settings', { global_deploy_token: 'a-global-deploy-token-for-1-test' })
   t.match(
     await svc(['push', '--project', 'proj_unknown', '--token', '-'], {
@@ -233,7 +239,7 @@ t.test("push that is refused shows the server's sentence", async t => {
   await server.api('PUT', '/api/settings', { max_upload_size: '1' })
   writeFileSync(join(cwd, 'assets/large.bin'), randomBytes(8 * 1024 * 1024))
   const large = await svc(['push'], options)
-  t.match(large, { code: 1, stdout: '', stderr: /^error: .*1 MB/m })
+  t.match(large, { code: 1, stdout: '', stderr: /^error: .*larger than the 1\.0 MB .*max_upload_size/m })
   t.notMatch(large.stderr, /EPIPE|ECONNRESET|closed the connection/)
   const wrong = await svc(['push', '--token', 'wrong-token'], options)
   t.match(wrong, { code: 1, stderr: /^error: .*token/m })
@@ -264,10 +270,7 @@ t.test('Ctrl-C while deploying detaches, and says how to follow', async t => {
   t.match(stderr, `Detached: the deployment goes on. Follow it with: svc logs -f ${deployment?.id}\n`)
   t.same(leftBehind(), [])
   writeFileSync(join(deployPath, 'go'), '')
-  const followed = await svc(['logs', '-f', deployment?.id ?? ''], {
-    ...options,
-    env: { SVC_TOKEN: server.adminToken, SVC_SERVER_URL: server.url }
-  })
+  const followed = await svc(['logs', '-f', deployment?.id ?? ''], options)
   t.match(followed, { code: 0, stdout: /^done$/m })
 })
 
@@ -291,7 +294,7 @@ t.test('push whose connection breaks while deploying goes on following, each lin
   const [deployment] = await server.deployments(project.id)
   t.match(
     stderr,
-    `the connection broke, the deployment goes on: following it (or later: svc logs -f ${deployment?.id})`
+    `the connection broke, the deployment goes on: following it (or later: svc logs -f ${deployment?.id} --server ${between.url})`
   )
   t.same(
     stdout.match(/^line \d$/gm),

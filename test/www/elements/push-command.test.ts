@@ -1,6 +1,9 @@
 import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { curlCommand, pushCommand } from '../../../www/elements/push-command.js'
+import { svc } from '../../support/svc.js'
 
 const project = { id: 'proj_abc' }
 
@@ -13,9 +16,18 @@ function givenTo(name: string, commands: string): string[] {
 t.test('the commands name server and project as a shell takes them, and pipe the token', async t => {
   const token = "it's $HOME `id`"
   const given = givenTo('svc', pushCommand(project, 'https://host/tools/svc', token))
-  t.same(given.slice(0, 7), ['init', '--server', 'https://host/tools/svc', '--project', 'proj_abc', '--token', '-'])
-  t.equal(given[7], token, 'through standard input')
-  t.equal(given[8], 'push')
+  t.same(given.slice(0, 9), ['init', '--server', 'https://host/tools/svc', '--project', 'proj_abc', '--out', 'dist', '--token', '-'])
+  t.equal(given[9], token, 'through standard input')
+  t.equal(given[10], 'push')
+})
+
+t.test('run in a repository, the commands keep svc.config.json out of what is served', async t => {
+  const cwd = t.testdir({ dist: { 'index.html': '<h1>one</h1>' }, 'source.ts': '' })
+  const [, initLine = ''] = /(svc init .*)/.exec(pushCommand(project, 'http://127.0.0.1:1', 'tok')) ?? []
+  const words = initLine.split(' ').slice(1)
+  t.match(await svc(words, { cwd, input: 'tok' }), { code: 0 })
+  t.strictSame(JSON.parse(readFileSync(join(cwd, 'svc.config.json'), 'utf8')), { projectId: 'proj_abc', outputDir: 'dist', serverUrl: 'http://127.0.0.1:1' })
+  t.same(readdirSync(join(cwd, 'dist')), ['index.html'])
 })
 
 t.test('the same with curl, in one command over several lines', async t => {

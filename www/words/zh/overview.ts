@@ -50,8 +50,8 @@ export const words: Words = {
   'Copy the command': '复制命令',
   'It is made for your project once there is one.': '创建项目后即会生成。',
   'Push': '推送',
-  'Run it in the directory you want to deploy. This page notices when the deployment arrives.':
-    '在要部署的目录中运行它。部署到达时，此页会自动更新。',
+  'Run it at the top of your repository, with the directory that your build writes in place of dist. This page notices when the deployment arrives.':
+    '在代码仓库的顶层目录中运行，并把 dist 换成构建输出的目录。部署到达时，此页会自动更新。',
   'No terminal at hand? Drop a folder or a zip instead.': '手边没有终端？也可以拖入文件夹或 zip。',
   'Done': '完成',
   "What is copied carries the project's deploy token.": '复制的内容包含项目的部署令牌。'

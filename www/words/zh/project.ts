@@ -62,7 +62,8 @@ export const words: Words = {
   'Instances': '实例',
 
   'Push from a terminal': '从终端推送',
-  'Run it once in the directory to deploy; after that this is enough:': '在要部署的目录中运行一次，之后只需：',
+  'Run it once at the top of your repository, with the directory that your build writes in place of dist; after that this is enough:':
+    '首次在代码仓库的顶层目录中运行，并把 dist 换成构建输出的目录；之后只需：',
   "What is copied carries the project's deploy token.": '复制的内容包含该项目的部署令牌。',
   'Without the svc command': '不使用客户端命令',
   'Deploy from here': '在此部署',

@@ -1,6 +1,6 @@
 import { changeTokenFields, loginFields, resetTokenFields, ticketFields } from '../../auth.js'
 import { answer, type Operations } from '../operation.js'
-import { done, success } from '../records.js'
+import { done, success, tokenHolder } from '../records.js'
 import { instant, record, text } from '../schema.js'
 
 const expiring = record<{ success: true; ticket: string; expiresAt: string }>({ success, ticket: text('4f1c…'), expiresAt: instant })
@@ -12,6 +12,7 @@ export const accessOperations: Operations = {
     answers: answer('The token is valid', done),
     errors: ['wrong_token', 'too_many_failures', 'locked_out']
   },
+  'GET /api/auth/whoami': { summary: 'Get what the token is for', answers: answer('The holder', tokenHolder) },
   'POST /api/auth/reset': {
     summary: 'Replace the admin token without knowing it',
     description: 'Only through the socket in the data directory: `svc admin reset-password` uses it.',

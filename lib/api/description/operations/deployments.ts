@@ -3,7 +3,7 @@ import { maxMessageLength, type FinalStatus } from '../../../model/deployment.js
 import { maxScriptLength } from '../../fields.js'
 import { markFields, rollbackFields } from '../../deployments.js'
 import { answer, limitOf, media, query, switchSchema, type FormPart, type Operations } from '../operation.js'
-import { changes, deployment, manifestFile, success } from '../records.js'
+import { changes, deployment, manifestFile, success, uploadPermit } from '../records.js'
 import { boolean, list, nullable, oneOf, optional, record, text } from '../schema.js'
 
 const runHeaders = {
@@ -42,6 +42,15 @@ export const deploymentOperations: Operations = {
     answers: run,
     errors: [...uploadErrors, 'invalid_field', 'not_found', 'other_project', 'client_scripts_off', 'queue_full']
   },
+  'GET /api/deploy/check': {
+    summary: 'Check whether an upload would be accepted',
+    description: 'Refuses what the upload would be refused with, so that a client can ask before it packs.',
+    parameters: [
+      query('projectId', 'The project to deploy to', { type: 'string' }, true), query('scripts', 'The scripts that would be sent: preDeploy, postDeploy, separated by commas')
+    ],
+    answers: answer('The limits of the upload', uploadPermit),
+    errors: ['invalid_field', 'not_found', 'other_project', 'client_scripts_off', 'deploy_token_needed', 'home_full', 'project_quota', 'disk_full', 'shutting_down']
+  },
   'POST /api/deployments/:id/rollback': {
     summary: 'Deploy the archive of an earlier deployment again',
     description: 'With `Accept: application/x-ndjson` the answer is the output as it is written, as that of an upload.',
@@ -61,7 +70,7 @@ export const deploymentOperations: Operations = {
   'POST /api/deployments/:id/cancel': {
     summary: 'Cancel a queued or running deployment',
     answers: answer('The record', record<Cancelled>({ success, message: text('The deployment was cancelled'), deployment: deployment as never })),
-    errors: ['not_found', 'already_finished']
+    errors: ['not_found', 'already_finished', 'other_project']
   },
   'PATCH /api/deployments/:id/status': {
     summary: 'Correct the status of a finished deployment',

@@ -1,0 +1,31 @@
+import { spawn } from 'node:child_process'
+import { inheritedEnvironment } from '../proc/environment.js'
+import type { Host } from './command.js'
+
+interface Opener {
+  program: string
+  words: string[]
+}
+
+/** The program that opens an address in the user's browser; null: there is none, or no screen. */
+export function openerFor(address: string, platform: NodeJS.Platform, env: Host['env']): Opener | null {
+  if (platform === 'darwin') return { program: 'open', words: [address] }
+  if (platform === 'win32') return { program: 'rundll32', words: ['url.dll,FileProtocolHandler', address] }
+  const hasScreen = Boolean(env['DISPLAY'] || env['WAYLAND_DISPLAY'])
+  return hasScreen ? { program: 'xdg-open', words: [address] } : null
+}
+
+/** Starts the user's browser and does not wait for it. Returns whether one was started. */
+export async function openBrowser(address: string, env: Host['env']): Promise<boolean> {
+  const opener = openerFor(address, process.platform, env)
+  if (opener === null) return false
+  const options = { env: inheritedEnvironment(env), stdio: 'ignore', detached: true } as const
+  const child = spawn(opener.program, opener.words, options)
+  return await new Promise(resolve => {
+    child.once('error', () => resolve(false))
+    child.once('spawn', () => {
+      child.unref()
+      resolve(true)
+    })
+  })
+}

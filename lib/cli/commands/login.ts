@@ -1,0 +1,91 @@
+import { Refusal } from '../../base/refusal.js'
+import { locateHome, writeConfig, type GlobalConfig } from '../../config/home.js'
+import { addAdminToken, storeProjectTokens } from '../../config/token-origin.js'
+import type { TokenHolder } from '../../model/token-holder.js'
+import { createApi } from '../api.js'
+import { askServer } from '../ask-server.js'
+import { createClient } from '../client.js'
+import { defineCommand, exitCodes, type Context } from '../command.js'
+import { sharedOptions } from '../common-options.js'
+import { askSecret, canAsk, mustAsk, readSecret } from '../prompt.js'
+import { loadConfiguration, serverUrlOf } from '../session.js'
+
+export const command = defineCommand({
+  operands: {},
+  options: {
+    server: sharedOptions.server,
+    token: { type: 'text', value: 'token', help: 'the token; "-" reads it from standard input' },
+    project: { type: 'text', value: 'id', help: 'the project that a global deploy token is stored for', complete: 'projects' },
+    env: sharedOptions.env
+  },
+  details:
+    'Asks for the token without showing it, checks it with the server, and stores it in the global configuration\n' +
+    '(~/.svc/config.json, readable for you only). It is sent to that server only. The admin token opens everything; the\n' +
+    "deploy token of a project is enough to push, and for the project's own deployments. Several servers may be logged in to.",
+  examples: [
+    ['login --server https://deploy.example.com', 'ask for the token of one server'],
+    ['login --token - < token.txt', 'take the token from a file']
+  ],
+  async run({ options }, context) {
+    const { env, server } = options
+    const { config } = await loadConfiguration(context, { flags: { server, project: options.project }, env, project: 'optional' })
+    const address =
+      server === undefined && canAsk(context.host) ? await askServer(context, config.serverUrl?.value) : serverUrlOf(config, context.command).value
+    const token = await readToken(options.token, address, context)
+    const holder = await check(token, address, context)
+    const name = projectNameOf(holder, config.projectId?.value)
+    const home = locateHome(context.env, context.cwd)
+    await writeConfig(home, stored => {
+      if (holder.role === 'admin') addAdminToken(stored, token, address)
+      else storeProjectTokens(stored, { [name as string]: token }, address)
+      if (!stored.serverUrl && !hasUnboundToken(stored)) stored.serverUrl = address
+    })
+    context.output.print(`Logged in to ${address} ${describe(holder, name)}. The token is stored in ${home.configFile}`)
+    warnOfVariables(holder, context)
+    return exitCodes.success
+  }
+})
+
+async function readToken(given: string | undefined, address: string, { host }: Context): Promise<string> {
+  if (given !== undefined) return readSecret(host, '--token', given)
+  mustAsk(host, 'The token is missing', 'give --token')
+  const token = await askSecret(host, `Token for ${address}`)
+  if (token !== '') return token
+  throw new Refusal('invalid', 'no_token', 'The token is empty: nothing was stored')
+}
+
+async function check(value: string, serverUrl: string, { env }: Context): Promise<TokenHolder> {
+  const token = { value, from: 'this login', origin: null }
+  const holder = await createApi(createClient({ serverUrl, token, env })).whoami()
+  if (holder !== null) return holder
+  throw new Refusal(
+    'unsupported',
+    'server_too_old',
+    `${serverUrl} is too old to tell what a token is for: store it with "svc config:set token -", with --global if it is the admin token`
+  )
+}
+
+/** Which entry of `projectToken` the token becomes; null for the admin token. */
+function projectNameOf({ role, project }: TokenHolder, here: string | undefined): string | null {
+  if (role === 'admin') return null
+  if (project !== null) return project.id
+  if (here !== undefined) return here
+  throw new Refusal('usage', 'project_needed', 'This is the global deploy token: name the project that it is stored for with --project')
+}
+
+function describe({ role, project }: TokenHolder, name: string | null): string {
+  if (role === 'admin') return 'with the admin token'
+  return project === null ? `with the global deploy token, for ${name}` : `with the deploy token of ${project.name} (${project.id})`
+}
+
+/** A token without an origin follows `serverUrl`, so setting that would send it to the new server. */
+function hasUnboundToken(config: GlobalConfig): boolean {
+  const origins = config.projectTokenOrigin ?? {}
+  const isUnbound = Boolean(config.token) && !config.tokenOrigin
+  return isUnbound || Object.keys(config.projectToken ?? {}).some(name => !Object.hasOwn(origins, name))
+}
+
+function warnOfVariables({ role }: TokenHolder, { env, output }: Context): void {
+  const variable = role === 'admin' ? 'SVC_TOKEN' : 'SVC_DEPLOY_TOKEN'
+  if (env[variable]) output.warn(`${variable} is set, and is used in place of the stored token`)
+}

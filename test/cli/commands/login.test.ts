@@ -1,0 +1,84 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { startServeProcess } from '../../support/serve-process.js'
+import { svc } from '../../support/svc.js'
+import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
+
+const top = t.testdir({ one: {}, two: {} })
+const started = Promise.all([startServeProcess(t, join(top, 'one')), startServeProcess(t, join(top, 'two'))])
+const read = (cwd: string) => JSON.parse(readFileSync(join(cwd, '.svc/config.json'), 'utf8')) as Record<string, unknown>
+
+t.test('login checks a token, stores it for its server, and logout removes it', async t => {
+  const [server] = await started
+  const project = await server.createProject({ name: 'shop', deployPath: join(top, 'shop') })
+  const cwd = t.testdir({})
+  t.match(await svc(['login', '--server', server.url], { cwd }), { code: 1, stderr: /no terminal to ask on, give --token/ })
+  const wrong = await svc(['login', '--server', server.url, '--token', '-'], { cwd, input: 'a-wrong-token' })
+  t.match(wrong, { code: 1, stdout: '', stderr: /The token is not valid here/ })
+  t.throws(() => read(cwd), 'nothing is stored')
+
+  const admin = await svc(['login', '--server', server.url, '--token', '-'], { cwd, input: server.adminToken })
+  t.match(admin, { code: 0, stdout: `Logged in to ${server.url} with the admin token` })
+  t.notMatch(admin.stdout + admin.stderr, server.adminToken)
+  t.strictSame(read(cwd), { token: server.adminToken, tokenOrigin: server.url, serverUrl: server.url })
+  t.equal(statSync(join(cwd, '.svc/config.json')).mode & 0o777, 0o600)
+  t.match(await svc(['ls'], { cwd }), { code: 0, stdout: /shop/ }, 'no option is needed from now on')
+
+  const deploy = await svc(['login', '--token', '-'], { cwd, input: project.token })
+  t.match(deploy, { code: 0, stdout: `with the deploy token of shop (${project.id})` })
+  writeFileSync(join(cwd, 'svc.config.json'), JSON.stringify({ projectId: project.id, serverUrl: server.url }))
+  const mine = await svc(['whoami'], { cwd })
+  t.match(mine, { code: 0, stdout: new RegExp(`admin token, from .*\\n.*deploy token of shop \\(${project.id}\\)`) })
+
+  const config = JSON.parse((await svc(['config:list', '--json'], { cwd })).stdout) as Record<string, string>
+  t.match(config, { token: /^\*\*\*\*/ })
+})
+
+t.test('two servers keep their tokens apart', async t => {
+  const [one, two] = await started
+  const cwd = t.testdir({})
+  for (const server of [one, two]) {
+    t.match(await svc(['login', '--server', server.url, '--token', '-'], { cwd, input: server.adminToken }), { code: 0 })
+  }
+  t.match(read(cwd), { token: one.adminToken, serverUrl: one.url, adminTokens: { [two.url]: two.adminToken } })
+  for (const server of [one, two]) {
+    t.match(await svc(['list', '--server', server.url], { cwd }), { code: 0 })
+    const { stdout } = await svc(['whoami', '--server', server.url, '--json'], { cwd })
+    t.match(JSON.parse(stdout), { server: server.url, tokens: [{ role: 'admin', problem: null }] })
+  }
+  t.notMatch((await svc(['config:list'], { cwd })).stdout, two.adminToken)
+  t.match(await svc(['logout', '--server', two.url], { cwd }), { code: 0, stdout: /Removed .*: admin token/ })
+  t.match(await svc(['list', '--server', two.url], { cwd }), { code: 1, stderr: /was not sent/ })
+  t.match(await svc(['logout'], { cwd }), { code: 0, stdout: /Removed/ })
+  t.strictSame(read(cwd), { serverUrl: one.url })
+  t.match(await svc(['logout'], { cwd }), { code: 0, stdout: /No token is stored/ })
+  t.match(await svc(['whoami'], { cwd }), { code: 1, stdout: /no token\. "svc login" stores one/ })
+})
+
+t.test('a global deploy token needs a project', async t => {
+  const [, server] = await started
+  const token = 'a-global-deploy-token-for-1-test'
+  await server.api('PUT', '/api/settings', { global_deploy_token: token })
+  const cwd = t.testdir({})
+  const words = ['login', '--server', server.url, '--token', '-']
+  t.match(await svc(words, { cwd, input: token }), { code: 2, stderr: /--project/ })
+  t.match(await svc([...words, '--project', 'proj_1'], { cwd, input: token }), { code: 0, stdout: /global deploy token, for proj_1/ })
+  t.match(read(cwd), { projectToken: { proj_1: token }, projectTokenOrigin: { proj_1: server.url } })
+})
+
+t.test('login asks on a terminal, again after a bad address, and never shows the token', { skip: noTerminal }, async t => {
+  const [server] = await started
+  const cwd = t.testdir({})
+  const { code, text } = await svcOnTerminal(['login'], [
+    { see: 'Address of the server [http://127.0.0.1:5431]: ', type: 'nonsense\r' },
+    { see: '"nonsense" is not an address', type: '' },
+    { see: 'Address of the server [http://127.0.0.1:5431]: ', type: 'http://127.0.0.1:1\r' },
+    { see: 'nothing answers at http://127.0.0.1:1', type: '' },
+    { see: 'Address of the server [http://127.0.0.1:1]: ', type: `${server.url}\r` },
+    { see: `Token for ${server.url}: `, type: `${server.adminToken}\r` }
+  ], { cwd })
+  t.equal(code, 0, text)
+  t.notMatch(text, server.adminToken)
+  t.match(read(cwd), { token: server.adminToken, tokenOrigin: server.url })
+})
