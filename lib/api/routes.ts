@@ -2,6 +2,7 @@ import { streamedBody } from '../http/route.js'
 import { auditHandlers } from './audit.js'
 import { authHandlers } from './auth.js'
 import { backupHandlers } from './backup.js'
+import { changesHandlers, changeTables } from './changes.js'
 import { deploymentHandlers } from './deployments.js'
 import { fileHandlers } from './files.js'
 import { fsHandlers } from './fs.js'
@@ -75,6 +76,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const storage = storageHandlers(needs.storage)
   const telemetry = telemetryHandlers(needs.telemetry)
 
+  const changes = changesHandlers(needs)
   const overview = overviewHandlers(needs.overview)
   const system = systemHandlers(needs.system)
   const pm2 = pm2Handlers(needs.pm2)
@@ -92,6 +94,10 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('GET', '/api/health/detail', 'admin', health.detail),
 
     row('POST', '/api/auth/login', 'public', auth.login),
+    row('GET', '/api/auth/session', 'admin', auth.session),
+    row('DELETE', '/api/auth/session', 'admin', auth.signOut),
+    row('GET', '/api/sessions', 'admin', auth.list),
+    row('DELETE', '/api/sessions/:id', 'admin', auth.revoke),
     row('POST', '/api/auth/reset', 'local', auth.resetToken),
     row('POST', '/api/tickets', 'admin', auth.ticket),
 
@@ -156,6 +162,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     crossOrigin(row('GET', '/api/public/telemetry/overview', 'public', telemetry.overview)),
 
     row('GET', '/api/overview', 'admin', overview.read),
+    depending(changeTables, row('GET', '/api/changes', 'admin', changes.read)),
     row('GET', '/api/system/resources', 'admin', system.resources),
     row('GET', '/api/pm2/available', 'admin', pm2.available),
     row('GET', '/api/pm2/apps', 'admin', pm2.apps),

@@ -67,7 +67,7 @@ const searchedForScripts = 200
 /** Builds every service behind the front; each gets what it needs of another as the small interface it declares. */
 export function createServices(world: World, front: Front): Services {
   const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, log } = world
-  const { admin, audit, limiter, settings, tickets, allowList, probe, startedAtMs } = front
+  const { admin, audit, limiter, settings, tickets, sessions, allowList, probe, startedAtMs } = front
   const webhook = createWebhook({ settings, audit: audit.record, clock, ids, version, publicUrl, log })
   const quota = createQuota({ store, home, settings })
   const deployer = createDeployer({
@@ -126,7 +126,7 @@ export function createServices(world: World, front: Front): Services {
     terminals,
     api: {
       version: store.version,
-      auth: { admin, limiter, tickets, audit },
+      auth: { admin, limiter, tickets, sessions, audit },
       projects: {
         projects,
         bulk: (action, chosen, actor) => applyToProjects(projects, { action, ids: chosen, actor }),
