@@ -1,6 +1,6 @@
 import { json } from '../http/route.js'
 import { changeTopics } from '../model/changes.js'
-import type { ChangeTopic, Changes } from '../model/changes.js'
+import type { ChangeTopic, ChangeVersions } from '../model/changes.js'
 import type { Handler } from './route.js'
 
 const topics = Object.keys(changeTopics) as ChangeTopic[]
@@ -14,6 +14,6 @@ export const changeTables = [...new Set(Object.values(changeTopics).flat())]
  */
 export function changesHandlers({ version }: { version(tables: readonly string[]): string }) {
   return {
-    read: () => json(Object.fromEntries(topics.map(topic => [topic, version(changeTopics[topic])])) as Changes)
+    read: () => json(Object.fromEntries(topics.map(topic => [topic, version(changeTopics[topic])])) as ChangeVersions)
   } satisfies Record<string, Handler>
 }

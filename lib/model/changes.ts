@@ -11,4 +11,4 @@ export const changeTopics = {
 export type ChangeTopic = keyof typeof changeTopics
 
 /** `GET /api/changes`: a text for each topic. It differs from the last one if something in the topic may have changed. */
-export type Changes = Record<ChangeTopic, string>
+export type ChangeVersions = Record<ChangeTopic, string>

@@ -24,3 +24,12 @@ export async function signIn(
   const { id, expiresAt, csrf } = reply.body.session
   return { id, expiresAt, cookie, setCookie, csrf, headers: { cookie, 'x-svc-csrf': csrf } }
 }
+
+/** `fetch` as a browser with this cookie has it. */
+export function withCookie(cookie: string): typeof fetch {
+  return (input, init = {}) => {
+    const headers = new Headers(init.headers)
+    headers.set('cookie', cookie)
+    return fetch(input, { ...init, headers })
+  }
+}

@@ -75,8 +75,7 @@ export class LoginPage extends Page {
     this.#problem = null
     this.update()
     try {
-      await this.context.calls.login(token.trim())
-      this.context.session.begin(token.trim(), { isRemembered: remember !== undefined })
+      this.context.session.begin(await this.context.calls.login(token.trim(), remember !== undefined))
     } catch (error) {
       this.#problem = error instanceof Error ? error.message : String(error)
       if (error instanceof Refused && error.retryAfterSeconds !== undefined) {

@@ -29,7 +29,6 @@ import { numberWords, t } from '../words/t.js'
 import { Page } from './page.js'
 import type { ElementTable } from './page.js'
 
-const refreshMs = 4000
 const shownDeployments = 20
 
 type Tab = 'deployments' | 'files' | 'settings'
@@ -69,7 +68,7 @@ export class ProjectPage extends Page {
     this.#project = this.resource(signal => calls.project(id, signal))
     this.#labels = this.resource(signal => this.#calls.labels(signal))
     this.#deployments = this.resource(signal => calls.deployments({ projectId: id, limit: shownDeployments }, signal))
-    this.repeat(refreshMs, () => this.#reload())
+    this.follow(['projects', 'deployments'], () => this.#reload())
     this.moved()
   }
 

@@ -10,6 +10,7 @@ import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
 import { SvcAdminToken } from '../elements/svc-admin-token.js'
 import { SvcCopy } from '../elements/svc-copy.js'
+import { elements as sessionElements } from '../elements/svc-sessions.js'
 import { errorWords, spanWords } from '../elements/words.js'
 import { createAdminCalls } from '../server/admin-calls.js'
 import type { AdminCalls, WebhookTest } from '../server/admin-calls.js'
@@ -143,7 +144,8 @@ export class SettingsPage extends Page {
                 </span>`}
           </div>
         </form>
-        <svc-admin-token .calls="${this.#calls}" .session="${this.context.session}"></svc-admin-token>
+        <svc-sessions .calls="${this.#calls}" .session="${this.context.session}" .changes="${this.context.changes}"></svc-sessions>
+        <svc-admin-token .calls="${this.#calls}"></svc-admin-token>
       </div>`
   }
 
@@ -287,5 +289,5 @@ function testWords({ success, statusCode, durationMs, attempts, error }: Webhook
 }
 
 export const elements = {
-  'svc-page-settings': SettingsPage, 'svc-admin-token': SvcAdminToken, 'svc-copy': SvcCopy
+  'svc-page-settings': SettingsPage, 'svc-admin-token': SvcAdminToken, 'svc-copy': SvcCopy, ...sessionElements
 }
