@@ -35,6 +35,9 @@ function imported({ client }: Stage, bytes: Uint8Array, query = '', headers: Rec
 const ofTheMachine: Record<string, string> = {
   '/api/health': 'of the process',
   '/api/health/detail': 'of the machine',
+  '/api/auth/session': 'of the caller',
+  '/api/sessions': 'of the browsers of this server',
+  '/api/changes': 'of the process',
   '/api/settings/status': 'uptime; its counts are compared',
   '/api/audit': 'who did what on this server',
   '/api/storage': 'of the disk; of archives only the newest is carried',
