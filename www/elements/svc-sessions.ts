@@ -72,7 +72,7 @@ export class SvcSessions extends SvcElement {
       <li>
         <div>
           <span class="what" title="${session.userAgent}">
-            <span>${browser}</span>${session.current ? html`<b>${t('This browser')}</b>` : null}
+            <span translate="no">${browser}</span>${session.current ? html`<b>${t('This browser')}</b>` : null}
           </span>
           <span class="below">
             ${session.ip === null ? null : html`<span class="mono">${session.ip}</span>`}
