@@ -6,31 +6,24 @@ import { Unreachable } from './server/client.js'
 import { createEnded } from './state/ended.js'
 import { t } from './words/t.js'
 
-const lookMs = 15_000
 const looked = 5
 
 /** While the tab is seen, a word about each deployment that ended and is not what the reader looks at. */
 export function watchEnded({ app, context }: { app: HTMLElement; context: PageContext }): void {
   const ended = createEnded()
-  let mine: ReturnType<typeof setTimeout> | undefined
 
   async function look(): Promise<void> {
-    clearTimeout(mine)
-    if (!document.hidden && context.session.token !== null && context.connection.state === 'open') {
-      try {
-        const { items } = await context.calls.deployments({ limit: looked })
-        for (const deployment of ended(items).filter(isElsewhere)) app.dispatchEvent(noticeOf(deployment))
-      } catch (error) {
-        // The frame says that the server is away.
-        if (!(error instanceof Unreachable)) console.warn(errorWords(error))
-      }
+    if (context.session.id === null) return
+    try {
+      const { items } = await context.calls.deployments({ limit: looked })
+      for (const deployment of ended(items).filter(isElsewhere)) app.dispatchEvent(noticeOf(deployment))
+    } catch (error) {
+      // The frame says that the server is away.
+      if (!(error instanceof Unreachable)) console.warn(errorWords(error))
     }
-    mine = setTimeout(() => void look(), lookMs)
   }
 
-  document.addEventListener('visibilitychange', () => {
-    if (!document.hidden) void look()
-  })
+  context.changes.follow(['deployments'], () => void look(), new AbortController().signal)
   void look()
 }
 

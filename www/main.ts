@@ -5,8 +5,10 @@ import { SvcNotices } from './elements/svc-notices.js'
 import type { Overlays } from './overlays.js'
 import { LostPage, Page } from './pages/page.js'
 import type { ElementTable, PageContext } from './pages/page.js'
+import { pageTable } from './page-table.js'
 import { pathBelow, startRouter } from './router.js'
 import type { PageRow, Place } from './router.js'
+import { createChanges } from './state/changes.js'
 import { createPreferences, createSession, SessionEvent } from './state/session.js'
 import { addWords, language, setLanguage } from './words/t.js'
 import type { Words } from './words/t.js'
@@ -29,10 +31,7 @@ async function loadWords(name: string): Promise<void> {
   addWords(words)
 }
 
-/** `module`: of the page in `pages/`, and of its words. */
-const row = (
-  path: string, room: string | null, module: string, load: () => Promise<{ elements: ElementTable }>
-): PageRow => ({
+const rows: PageRow[] = pageTable.map(({ path, room, module, load }) => ({
   path,
   room,
   tag: `svc-page-${module}`,
@@ -40,28 +39,7 @@ const row = (
     const [{ elements }] = await Promise.all([load(), loadWords(module)])
     define(elements)
   }
-})
-
-const rows: PageRow[] = [
-  row('', '.', 'overview', () => import('./pages/overview.js')),
-  row('login', null, 'login', () => import('./pages/login.js')),
-  row('projects', 'projects', 'projects', () => import('./pages/projects.js')),
-  row('projects/:id', 'projects', 'project', () => import('./pages/project.js')),
-  row('projects/:id/files', 'projects', 'project', () => import('./pages/project.js')),
-  row('projects/:id/settings', 'projects', 'project', () => import('./pages/project.js')),
-  row('projects/:id/logs', 'projects', 'project-logs', () => import('./pages/project-logs.js')),
-  row('projects/:id/logs/:sourceId', 'projects', 'project-logs', () => import('./pages/project-logs.js')),
-  row('logs', 'logs', 'logs', () => import('./pages/logs.js')),
-  row('deployments', 'deployments', 'deployments', () => import('./pages/deployments.js')),
-  row('deployments/:id', 'deployments', 'deployment', () => import('./pages/deployment.js')),
-  row('terminal', 'terminal', 'terminal', () => import('./pages/terminal.js')),
-  row('system', 'system', 'system', () => import('./pages/system.js')),
-  row('storage', 'system', 'storage', () => import('./pages/storage.js')),
-  row('audit', 'system', 'audit', () => import('./pages/audit.js')),
-  row('settings', 'settings', 'settings', () => import('./pages/settings.js')),
-  row('labels', 'settings', 'labels', () => import('./pages/labels.js')),
-  row('migration', 'settings', 'migration', () => import('./pages/migration.js'))
-]
+}))
 const loginTag = 'svc-page-login'
 
 const base = document.baseURI
@@ -79,11 +57,20 @@ const client = createClient({ base, session, connection })
 const app = document.createElement('svc-app') as SvcApp
 document.body.append(app)
 
+const calls = createCalls(client)
+const changes = createChanges({
+  ask: calls.changeVersions,
+  isActive: () => !document.hidden && session.id !== null && connection.state === 'open',
+  intervalMs: 5000
+})
+document.addEventListener('visibilitychange', changes.look)
+
 const context: PageContext = {
   client,
-  calls: createCalls(client),
+  calls,
   session,
   connection,
+  changes,
   go: (path, options) => router.go(path, options),
   guard: guard => void (router.guard = guard),
   readings: [],
@@ -129,7 +116,7 @@ let shownKey = ''
 /** Shows the place's page; a page stays when only the query, or a tab of it, changes. */
 async function show(place: Place | null): Promise<void> {
   const mine = ++newest
-  if (place !== null && (session.token === null) !== (place.row.tag === loginTag)) return redirect(place)
+  if (place !== null && (session.id === null) !== (place.row.tag === loginTag)) return redirect(place)
   const tag = place?.row.tag ?? 'svc-page-lost'
   const key = JSON.stringify([tag, place?.params])
   try {
@@ -189,9 +176,11 @@ addEventListener('keydown', event => {
   withOverlays(({ press }) => press(event))
 })
 watchDeployments()
+// Another tab has signed in or out.
+addEventListener('storage', event => session.heard(event))
 session.addEventListener('session', event => {
   const { reason } = event as SessionEvent
-  if (reason === null && router.place !== null) redirect(router.place)
+  if (reason === null && router.place?.row.tag === loginTag) redirect(router.place)
   else if (reason === 'signed_out') router.go('login')
   else if (router.place?.row.tag !== loginTag) goToLogin('expired')
 })

@@ -25,7 +25,7 @@ export function createOverlays({ app, context, preferences }: OverlayNeeds): Ove
   }
 
   async function lay(overlay: Overlay): Promise<void> {
-    if (context.session.token === null || document.querySelector('dialog[open]') !== null) return
+    if (context.session.id === null || document.querySelector('dialog[open]') !== null) return
     try {
       context.define((await load[overlay]()).elements)
     } catch (error) {
@@ -41,7 +41,7 @@ export function createOverlays({ app, context, preferences }: OverlayNeeds): Ove
   const press = (event: KeyboardEvent): void => {
     const target = event.target instanceof HTMLElement ? event.target : document.body
     // What is pressed in a terminal is the shell's.
-    if (context.session.token === null || target.closest('svc-terminal') !== null) return
+    if (context.session.id === null || target.closest('svc-terminal') !== null) return
     const { key, ctrlKey, metaKey, altKey } = event
     const isWriting = target.closest('input, textarea, select') !== null
     const wish = keys({ key, ctrlKey, metaKey, altKey, isWriting }, event.timeStamp)

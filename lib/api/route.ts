@@ -21,7 +21,7 @@ export function crossOrigin(route: ApiRoute): ApiRoute {
 }
 
 /** Tables of the store; what SQLite changes by itself with a row needs the table of that row, too. */
-export type Table = 'projects' | 'projectTags' | 'categories' | 'tags' | 'deployments' | 'audit'
+export type Table = 'projects' | 'projectTags' | 'categories' | 'tags' | 'deployments' | 'audit' | 'logSources' | 'settings' | 'sessions'
 
 /**
  * A row whose answers depend on these tables of the store, and on nothing else: not on the time, a disk,

@@ -3,6 +3,7 @@ import { json } from '../http/route.js'
 import { auditHandlers } from './audit.js'
 import { authHandlers } from './auth.js'
 import { backupHandlers } from './backup.js'
+import { changesHandlers, changeTables } from './changes.js'
 import { deployCheckHandlers } from './deploy-check.js'
 import { deploymentHandlers } from './deployments.js'
 import { fileHandlers } from './files.js'
@@ -90,6 +91,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const storage = storageHandlers(needs.storage)
   const telemetry = telemetryHandlers(needs.telemetry)
 
+  const changes = changesHandlers(needs)
   const overview = overviewHandlers(needs.overview)
   const system = systemHandlers(needs.system)
   const metrics = metricsHandlers(needs.metrics)
@@ -109,6 +111,10 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
 
     row('POST', '/api/auth/login', 'public', auth.login),
     row('GET', '/api/auth/whoami', 'token', whoamiHandlers(needs.whoami).whoami),
+    row('GET', '/api/auth/session', 'admin', auth.session),
+    row('DELETE', '/api/auth/session', 'admin', auth.signOut),
+    row('GET', '/api/sessions', 'admin', auth.list),
+    row('DELETE', '/api/sessions/:id', 'admin', auth.revoke),
     row('POST', '/api/auth/reset', 'local', auth.resetToken),
     row('POST', '/api/tickets', 'admin', auth.ticket),
 
@@ -183,6 +189,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     crossOrigin(row('GET', '/api/public/telemetry/overview', 'public', telemetry.overview)),
 
     row('GET', '/api/overview', 'admin', overview.read),
+    depending(changeTables, row('GET', '/api/changes', 'admin', changes.read)),
     row('GET', '/api/system/resources', 'admin', system.resources),
     row('GET', '/api/system/history', 'admin', system.history),
     row('GET', '/metrics', 'metrics', metrics.read),

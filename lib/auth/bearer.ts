@@ -1,9 +1,12 @@
 import { Refusal } from '../base/refusal.js'
+import { isFromOtherOrigin } from '../http/fetch-site.js'
 import type { RequestFacts } from '../http/route.js'
 import type { Actor } from '../model/audit.js'
 import { addressesOf } from './addresses.js'
 import type { Limiter } from './limiter.js'
 import { isSameSecret } from './secret.js'
+import { wrongCsrf } from './sessions.js'
+import type { FoundSession } from './sessions.js'
 import type { TicketPurpose } from './tickets.js'
 
 /** What a caller turned out to be. `local`: the operator on this machine, through the data directory's socket. */
@@ -14,6 +17,8 @@ export interface Caller extends Actor {
   role: Role
   /** Of a project's token: the only project it opens. */
   projectId: string | null
+  /** The browser session that the request belongs to. */
+  session?: FoundSession
 }
 
 interface Rule {
@@ -24,6 +29,8 @@ interface Rule {
   subprotocol?: boolean
   /** The roles that also need an address of the setting `allowed_ips`; true: all. */
   fromAllowed?: true | readonly Role[]
+  /** A browser session opens it, although the admin token does not. */
+  session?: boolean
 }
 
 /** Who may call a route (§5, and decided): every row of the API's table names one of these. */
@@ -42,7 +49,7 @@ const rules = {
   own: { roles: ['admin', 'local', 'project'], fromAllowed: ['project'] },
   /** Any valid token. */
   token: { roles: ['admin', 'local', 'project', 'global'] },
-  upload: { roles: ['project', 'global'], fromAllowed: true },
+  upload: { roles: ['project', 'global'], session: true, fromAllowed: true },
   /** The token of the setting `metrics_token`, too, which opens nothing else. */
   metrics: { roles: ['admin', 'local', 'metrics'] },
   /** As `upload`; the handler tells the holder of an admin token which token is needed. */
@@ -55,12 +62,13 @@ const rules = {
 export type Auth = keyof typeof rules
 
 /** What of a request decides who calls. `client.local`: through the socket that only the owner can open. */
-export type Credentials = Pick<RequestFacts, 'headers' | 'query' | 'client'>
+export type Credentials = Pick<RequestFacts, 'headers' | 'query' | 'client' | 'method'>
 
 export interface Bearer {
   /**
    * Answers at once, unless the limiter delays the check. Refuses: 401 `unauthorized`, 403 `forbidden` for a known token
-   * of another kind, and for any where none opens, 403 `address_not_allowed`, 429 as the limiter does.
+   * of another kind, and for any where none opens, 403 `address_not_allowed`, 429 as the limiter does. With a session
+   * cookie: 403 `foreign_origin` for a page of another origin, 403 `wrong_csrf` for a change without the session's header.
    */
   authorise(auth: Auth, credentials: Credentials): Caller | Promise<Caller>
 }
@@ -74,10 +82,11 @@ interface Needs {
   tickets: { redeem(ticket: string, purpose: TicketPurpose): boolean }
   allowList: { check(address: string): void }
   limiter: Limiter
+  sessions: { find(headers: RequestFacts['headers']): FoundSession | null; hasCookie(headers: RequestFacts['headers']): boolean }
 }
 
 /** What a secret stands for. */
-type Holder = Pick<Caller, 'name' | 'role' | 'projectId'>
+type Holder = Pick<Caller, 'name' | 'role' | 'projectId' | 'session'>
 
 export function createBearer(needs: Needs): Bearer {
   const { allowList, tickets, limiter } = needs
@@ -94,23 +103,22 @@ export function createBearer(needs: Needs): Bearer {
       return orRefuse(attempt, 'The ticket is not valid: it was used, has expired, or is for another purpose')
     }
     const token = tokenOf(headers.authorization) ?? (rule.subprotocol ? tokenOfSubprotocol(headers['sec-websocket-protocol']) : null)
-    // Nothing is tried, so nothing is counted.
-    if (token === null) throw unauthorized('A token is needed: send the header "Authorization: Bearer <token>"')
+    if (token === null) return holderOfSession(needs.sessions, rule, credentials)
     return orRefuse(limiter.attempt(credentials, () => holderOf(needs, rule, token)), 'The token is not valid here')
   }
 
   function admit(rule: Rule, { client }: Credentials, holder: Holder): Caller {
-    if (!rule.roles.includes(holder.role)) {
+    if (!rule.roles.includes(holder.role) && !(rule.session && holder.session !== undefined)) {
       throw new Refusal('forbidden', 'forbidden', 'This token does not open this: the admin token is needed')
     }
     const { fromAllowed } = rule
     if (fromAllowed !== undefined && !client.local && (fromAllowed === true || fromAllowed.includes(holder.role))) {
       allowList.check(client.witnessed)
     }
-    const { name, role, projectId } = holder
+    const { name, role, projectId, session } = holder
     const { ip, claimedIp } = addressesOf(client)
     // Not by spreading, which takes ten times as long (bench/api).
-    return { name, role, projectId, ip, claimedIp }
+    return session === undefined ? { name, role, projectId, ip, claimedIp } : { name, role, projectId, ip, claimedIp, session }
   }
 
   return {
@@ -128,6 +136,28 @@ function notLocal(): Refusal {
 }
 
 const admin: Holder = { name: 'admin', role: 'admin', projectId: null }
+
+/**
+ * The session of the request's cookie. A secret of 256 random bits cannot be guessed, and a tab that was open for long
+ * sends one that has ended: nothing is counted.
+ */
+function holderOfSession(sessions: Needs['sessions'], rule: Rule, { headers, method }: Credentials): Holder {
+  const session = rule.session || rule.roles.includes('admin') ? sessions.find(headers) : null
+  if (session === null) {
+    if (sessions.hasCookie(headers)) throw unauthorized('The session has ended: sign in again')
+    throw unauthorized('A token is needed: send the header "Authorization: Bearer <token>"')
+  }
+  if (isFromOtherOrigin(headers)) {
+    throw new Refusal('forbidden', 'foreign_origin', 'The session cookie is refused: a page of another origin caused the request')
+  }
+  const isChange = method !== 'GET' && method !== 'HEAD'
+  if (isChange && !isSameSecret(textOf(headers['x-svc-csrf']), session.csrf())) throw wrongCsrf()
+  return { ...admin, session }
+}
+
+function textOf(header: string | string[] | undefined): string {
+  return typeof header === 'string' ? header : ''
+}
 
 /** A result that is null is a 401 with this sentence. */
 function orRefuse<T>(result: T | null | Promise<T | null>, sentence: string): T | Promise<T> {

@@ -1,6 +1,6 @@
 /*
  * What of a data directory belongs into a backup: every file but those that are of a moment (tmp, sockets, locks, files
- * being written, undo journals), the database and its companions, which come as an image, and what a restore has left.
+ * being written, undo journals), the key of browser sessions, which end with a restore, the database and its companions, which come as an image, and what a restore has left.
  */
 import { lstat, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ export interface Contents {
 
 /** Where deployments lie; they are looked at by themselves (snapshot.ts). */
 export const deploymentsName = 'deployments'
-const ofTheMoment = /^(tmp|deployments|svc\.db.*|svc\.sock.*|\.restore.*|before-restore-.*)$/
+const ofTheMoment = /^(tmp|deployments|svc\.db.*|svc\.sock.*|session\.key.*|\.restore.*|before-restore-.*)$/
 const unfinished = /\.(tmp|lock|pid)$/
 /** In deployments/: undo journals are of this machine and this moment, and a manifest is renamed when it is whole. */
 const notKept = /\.(undo|tmp)$/

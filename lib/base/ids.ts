@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 
-export type IdPrefix = 'proj_' | 'dep_' | 'lsrc_' | 'cat_' | 'tag_' | 'aud_' | 'msg_' | 'term_' | 'ntf_'
+export type IdPrefix = 'proj_' | 'dep_' | 'lsrc_' | 'cat_' | 'tag_' | 'aud_' | 'msg_' | 'term_' | 'ntf_' | 'ses_'
 
 /** Ids and secrets, handed in so that tests can choose them. */
 export interface Ids {

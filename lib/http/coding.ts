@@ -1,5 +1,7 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
+import { isMeasurable } from './fetch-site.js'
 import type { Whole } from './reply.js'
 
 export type Coding = 'br' | 'gzip' | 'identity'
@@ -23,16 +25,20 @@ const maxCompressBytes = 4 * 1024 * 1024
 const level = 4
 const compress = promisify(gzip)
 
-/** Whether an answer of JSON is worth compressing, and its client can read it. */
-export function wantsGzip(acceptEncoding: string | string[] | undefined, bytes: number): boolean {
-  return bytes >= minCompressBytes && bytes <= maxCompressBytes && acceptEncoding !== undefined && accepts(String(acceptEncoding), 'gzip')
+/**
+ * Whether an answer of JSON is worth compressing, its client can read it, and nobody else can measure it. A text that
+ * contains a secret and something that an attacker chose must not be compressed together if the attacker can make a victim
+ * ask for it and see the length (BREACH). A bearer cannot be sent by a page of another origin. A session cookie can: by
+ * pages of another port or another name of the same domain. Such a request is answered uncompressed unless it proves that
+ * the panel sent it (fetch-site.ts).
+ */
+export function wantsGzip(headers: IncomingHttpHeaders, bytes: number): boolean {
+  const accepted = headers['accept-encoding']
+  if (bytes < minCompressBytes || bytes > maxCompressBytes || accepted === undefined || isMeasurable(headers)) return false
+  return accepts(String(accepted), 'gzip')
 }
 
-/**
- * The answer in gzip, made in a thread. What is secret and what an attacker chose may be compressed together, which leaks
- * through the length to an attacker who can make a victim ask and see the length (BREACH). Nobody can make a browser ask here:
- * answers with secrets need a bearer that no page of another origin can send, and these routes have no CORS.
- */
+/** The answer in gzip, made in a thread. */
 export async function gzipped({ status, headers, body }: Whole): Promise<Whole> {
   const small = await compress(body, { level })
   return { status, headers: { ...headers, 'content-encoding': 'gzip', 'content-length': String(small.length) }, body: small }

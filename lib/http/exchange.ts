@@ -81,6 +81,12 @@ export class Exchange implements Request {
     return this.#query ??= new URLSearchParams(this.#search)
   }
 
+  get isSecure(): boolean {
+    if ((this.request.socket as Socket & { encrypted?: boolean }).encrypted === true) return true
+    const proto = this.client.viaProxy ? this.headers['x-forwarded-proto'] : undefined
+    return typeof proto === 'string' && proto.split(',')[0]?.trim().toLowerCase() === 'https'
+  }
+
   get search(): string {
     return this.#search
   }

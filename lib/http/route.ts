@@ -25,6 +25,8 @@ export interface Request<A = unknown> {
   readonly query: URLSearchParams
   readonly headers: IncomingHttpHeaders
   readonly client: ClientAddress
+  /** Whether the client's own connection is encrypted, also if a trusted proxy says so (X-Forwarded-Proto). */
+  readonly isSecure: boolean
   readonly actor: A
   /** Aborted when the client goes away before the reply is complete. */
   readonly signal: AbortSignal

@@ -32,7 +32,7 @@ export function sendAtOnce(exchange: Exchange, reply: Reply, { isStopping }: Pic
   const { response } = exchange
   if (reply.kind !== 'json' || isStopping || response.destroyed || exchange.unreadBytes > 0) return undefined
   const { status, headers, body } = wholeReply(reply)
-  if (wantsGzip(exchange.headers['accept-encoding'], body.length)) return undefined
+  if (wantsGzip(exchange.headers, body.length)) return undefined
   response.writeHead(status, headers)
   if (exchange.method === 'HEAD') response.end()
   // ASCII goes with its head as it is; as UTF-8 both would be encoded.
@@ -57,7 +57,7 @@ export async function send(exchange: Exchange, reply: Reply, options: SendOption
       }
       case 'json': {
         const whole = wholeReply(reply)
-        const isSmall = !wantsGzip(exchange.headers['accept-encoding'], whole.body.length)
+        const isSmall = !wantsGzip(exchange.headers, whole.body.length)
         return await sendWhole(exchange, isSmall ? whole : await gzipped(whole), options)
       }
       default:

@@ -95,6 +95,8 @@ export interface ServerOptions<R extends string, A> extends Table<R, A> {
   base: string
   /** Who sent the request, as far as this route wants to know; a refusal stops it. Called before the body is read. */
   authorize(route: Route<R, A>, facts: RequestFacts): A | Promise<A>
+  /** Aborted when what authorised the request ends, although its reply lasts: then the connection is closed. */
+  lifeOf?(actor: A): AbortSignal | undefined
   /** Addresses and CIDR, the same array until they change; asked at every request. Garbage in it is ignored. */
   trustedProxies(): readonly string[]
   /** Names that the server answers to, in lower case, asked for at every request; default, and if empty: all (host.ts). */
@@ -209,12 +211,27 @@ export function createHttpServer<R extends string, A>(options: ServerOptions<R, 
     let status = 0
     try {
       const reply = coming instanceof Promise ? await coming.catch((error: unknown) => refuse(exchange, error)) : coming
-      status = await send(exchange, reply, { ...limits, slices, isStopping: connections.isStopping, fail })
+      status = await whileAlive(exchange, reply, () =>
+        send(exchange, reply, { ...limits, slices, isStopping: connections.isStopping, fail }))
     } catch (error) {
       fail(exchange, error)
       exchange.response.destroy()
     }
     end(exchange, status)
+  }
+
+  /** A reply that lasts ends with what authorised it. */
+  async function whileAlive(exchange: Exchange, reply: Reply, work: () => Promise<number>): Promise<number> {
+    const isLong = reply.kind === 'stream' || reply.kind === 'websocket'
+    const life = isLong && exchange.actor !== undefined ? options.lifeOf?.(exchange.actor as A) : undefined
+    if (life === undefined) return await work()
+    const cut = (): void => void exchange.request.socket.destroy()
+    life.addEventListener('abort', cut, { once: true })
+    try {
+      return await work()
+    } finally {
+      life.removeEventListener('abort', cut)
+    }
   }
 
   function end(exchange: Exchange, status: number): void {

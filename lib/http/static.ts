@@ -3,6 +3,8 @@ import { readFile, stat } from 'node:fs/promises'
 import { extname, join, sep } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
+import { createBuilds } from './build.js'
+import type { Build } from './build.js'
 import { chooseCoding, minCompressBytes } from './coding.js'
 import type { Coding } from './coding.js'
 import { wantedPart } from './conditional.js'
@@ -18,6 +20,11 @@ export interface StaticOptions {
   publicUrl?: string | null
   /** Paths under which an unknown address is an error, never the page. */
   except?: readonly string[]
+  /**
+   * The modules that the page at a path needs beside main.js, for a reader of these languages: they are named in the page, so
+   * that a browser asks for all of them at once.
+   */
+  modulesOf?(path: string, acceptLanguage: string): Promise<readonly string[]>
 }
 
 /** Answers GET and HEAD from a directory; undefined when nothing is there. */
@@ -37,7 +44,9 @@ const policyHeaders: Headers = {
   'referrer-policy': 'no-referrer',
   'cross-origin-opener-policy': 'same-origin'
 }
-// Names do not change with content, so every use is checked; the answer is mostly a 304.
+/** Below the name of a build: the content never changes. */
+const immutableHeaders: Headers = { 'cache-control': 'public, max-age=31536000, immutable' }
+// Other names do not change with content, so every use is checked; the answer is mostly a 304.
 const checkedHeaders: Headers = { 'cache-control': 'no-cache' }
 /** What is no document obeys the policy of the page that uses it. Its own copy would be a sixth of a first visit. */
 const belongsToPage = /^text\/(javascript|css)\b/
@@ -53,51 +62,102 @@ interface Asset {
 
 /**
  * The files of a directory that is ours (the panel): from memory, compressed once, with strong ETags of their content.
- * An address without file extension that a browser opens is one of the page's own, and gets `index.html` (§4.1).
+ * An address without file extension that a browser opens is one of the page's own, and gets `index.html` (§4.1). The page
+ * names its modules below `_<hash>/` (build.ts), where browsers keep them for ever.
  */
-export function createStatic(directory: string, { base, publicUrl = null, except = [] }: StaticOptions): Static {
+export function createStatic(directory: string, { base, publicUrl = null, except = [], modulesOf }: StaticOptions): Static {
   const cache = createCache()
+  const builds = createBuilds(directory)
 
   async function send(name: string, request: Pick<Request, 'headers'>): Promise<Reply | undefined> {
     const path = join(directory, name)
     const found = await stat(path).catch(() => undefined)
     if (found === undefined || !found.isFile()) return undefined
     if (found.size > maxCachedBytes) return fileReply({ file: path, headers: { ...policyHeaders, ...checkedHeaders } })
-    const asset = await cache.find(path, found, bytes => (name === 'index.html' ? withAddresses(bytes, { base, publicUrl }) : bytes))
-    return await assetReply(asset, cache, request)
+    const asset = await cache.find(path, found, () => readFile(path))
+    return await assetReply(asset, cache, { headers: request.headers, cached: cachedFor(asset) })
+  }
+
+  async function sendOfBuild([directory = '', ...segments]: string[], request: Pick<Request, 'headers'>): Promise<Reply | undefined> {
+    const build = await builds.find(directory)
+    const name = segments.join('/')
+    const content = build?.files.get(name)
+    if (build === undefined || content === undefined) return undefined
+    const version = { mtimeMs: build.builtAtMs, size: content.length }
+    const asset = await cache.find(`${build.directory}/${name}`, version, async () => content)
+    return await assetReply(asset, cache, { headers: request.headers, cached: immutableHeaders })
+  }
+
+  async function sendPage(request: Pick<Request, 'path' | 'headers'>): Promise<Reply | undefined> {
+    const build = await builds.current()
+    const page = build?.files.get('index.html')
+    if (build === null || page === undefined) return await sendPlainPage(request)
+    const languages = request.headers['accept-language'] ?? ''
+    const modules = (await modulesOf?.(request.path, languages).catch(() => [])) ?? []
+    const content = withAddresses(page, { base, publicUrl, build, modules })
+    const key = `${build.directory} ${modules.join(' ')}`
+    const asset = await cache.find(key, { mtimeMs: build.builtAtMs, size: page.length }, async () => content, 'index.html')
+    return await assetReply(asset, cache, { headers: request.headers, cached: { ...checkedHeaders, vary: 'accept-encoding, accept-language' } })
+  }
+
+  /** Of a directory without modules. */
+  async function sendPlainPage({ headers }: Pick<Request, 'headers'>): Promise<Reply | undefined> {
+    const path = join(directory, 'index.html')
+    const found = await stat(path).catch(() => undefined)
+    if (found === undefined) return undefined
+    const asset = await cache.find(path, found, async () => withAddresses(await readFile(path), { base, publicUrl, build: null, modules: [] }))
+    return await assetReply(asset, cache, { headers, cached: checkedHeaders })
   }
 
   return async request => {
-    const name = fileName(request.path)
-    if (name === undefined) return undefined
-    const reply = await send(name === '' ? 'index.html' : name, request)
+    const segments = plainSegments(request.path)
+    if (segments === undefined) return undefined
+    const name = segments.join(sep)
+    if (name === '' || name === 'index.html') return await sendPage(request)
+    const reply = segments[0]?.startsWith('_') ? await sendOfBuild(segments, request) : await send(name, request)
     if (reply !== undefined) return reply
     const isPage = extname(name) === '' && (request.headers.accept ?? '').includes('text/html')
     const isExcepted = except.some(prefix => request.path === prefix || request.path.startsWith(`${prefix}/`))
-    return isPage && !isExcepted ? await send('index.html', request) : undefined
+    return isPage && !isExcepted ? await sendPage(request) : undefined
   }
 }
 
-/** The path as a name below the directory; undefined for one that could lead elsewhere, or to a hidden file. */
-function fileName(path: string): string | undefined {
+/** The segments of a path below the directory; undefined for one that could lead elsewhere, or to a hidden file. */
+function plainSegments(path: string): string[] | undefined {
   const segments = path.slice(1).split('/')
   const isPlain = segments.every(segment => !segment.startsWith('.') && !/[\\/:\0]/.test(segment))
-  return isPlain ? segments.join(sep) : undefined
+  return isPlain ? segments : undefined
 }
 
-/** Relative addresses in the page are relative to the base, whatever page of it is open. */
-function withAddresses(bytes: Buffer, { base, publicUrl }: { base: string; publicUrl: string | null }): Buffer {
+interface PageParts {
+  base: string
+  publicUrl: string | null
+  build: Build | null
+  modules: readonly string[]
+}
+
+/** Relative addresses in the page are relative to the base, whatever page of it is open. Its own files are the build's. */
+function withAddresses(bytes: Buffer, { base, publicUrl, build, modules }: PageParts): Buffer {
   const meta = publicUrl === null ? '' : `<meta name="svc-public-url" content="${publicUrl}">`
-  return Buffer.from(bytes.toString('utf8').replace('<base href="/">', `<base href="${base}/">${meta}`))
+  const page = bytes.toString('utf8').replace('<base href="/">', `<base href="${base}/">${meta}`)
+  if (build === null) return Buffer.from(page)
+  const needed = ['main.js', ...modules].flatMap(name => build.linked?.closure(name) ?? [name])
+  const links = [...new Set(needed)].filter(name => name !== 'main.js' && build.files.has(name))
+    .map(name => `<link rel="modulepreload" href="${build.directory}/${name}">\n    `).join('')
+  return Buffer.from(page
+    .replace('href="styles/', `href="${build.directory}/styles/`)
+    .replace('<script type="module" src="main.js">', `${links}<script type="module" src="${build.directory}/main.js">`))
 }
 
-async function assetReply(asset: Asset, cache: Cache, { headers }: Pick<Request, 'headers'>): Promise<Reply> {
+async function assetReply(
+  asset: Asset, cache: Cache, { headers, cached }: Pick<Request, 'headers'> & { cached: Headers }
+): Promise<Reply> {
   const coding = isCompressible(asset.type) && asset.size >= minCompressBytes ? chooseCoding(headers['accept-encoding']) : 'identity'
   const body = await cache.encode(asset, coding)
   const etag = coding === 'identity' ? `"${asset.tag}"` : `"${asset.tag}-${coding}"`
   const all: Headers = {
-    ...(belongsToPage.test(asset.type) ? {} : policyHeaders), ...cachedFor(asset), 'content-type': asset.type, etag,
-    vary: 'accept-encoding', 'accept-ranges': 'bytes'
+    ...(belongsToPage.test(asset.type) ? {} : policyHeaders), vary: 'accept-encoding', ...cached, 'content-type': asset.type, etag,
+    'accept-ranges': 'bytes'
   }
   if (coding !== 'identity') all['content-encoding'] = coding
   const wanted = wantedPart(headers, { etag, modifiedMs: asset.mtimeMs, bytes: body.length })
@@ -126,7 +186,8 @@ interface Version {
 }
 
 interface Cache {
-  find(path: string, version: Version, change: (bytes: Buffer) => Buffer): Promise<Asset>
+  /** The asset of a key; `name` says its type, and is the key where it is not given. */
+  find(key: string, version: Version, read: () => Promise<Buffer>, name?: string): Promise<Asset>
   encode(asset: Asset, coding: Coding): Promise<Buffer>
 }
 
@@ -143,27 +204,27 @@ function createCache(): Cache {
     bytes = 0
   }
 
-  async function read(path: string, { mtimeMs, size }: Version, change: (bytes: Buffer) => Buffer): Promise<Asset> {
-    const content = change(await readFile(path))
+  async function make(key: string, { mtimeMs, size }: Version, read: () => Promise<Buffer>, name: string): Promise<Asset> {
+    const content = await read()
     const tag = createHash('sha256').update(content).digest('base64url').slice(0, 22)
-    const asset = { mtimeMs, size, type: contentType(path), tag, codings: { identity: Promise.resolve(content) } }
-    assets.set(path, asset)
+    const asset = { mtimeMs, size, type: contentType(name), tag, codings: { identity: Promise.resolve(content) } }
+    assets.set(key, asset)
     count(content.length)
     return asset
   }
 
   return {
-    async find(path, version, change) {
-      const known = assets.get(path)
+    async find(key, version, read, name = key) {
+      const known = assets.get(key)
       if (known !== undefined && known.mtimeMs === version.mtimeMs && known.size === version.size) return known
-      const begun = reading.get(path)
+      const begun = reading.get(key)
       if (begun !== undefined) return await begun
-      const made = read(path, version, change)
-      reading.set(path, made)
+      const made = make(key, version, read, name)
+      reading.set(key, made)
       try {
         return await made
       } finally {
-        reading.delete(path)
+        reading.delete(key)
       }
     },
     async encode(asset, coding) {

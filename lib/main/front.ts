@@ -9,6 +9,9 @@ import { createFailures } from '../auth/failures.js'
 import type { Failures } from '../auth/failures.js'
 import { createLimiter } from '../auth/limiter.js'
 import type { Limiter } from '../auth/limiter.js'
+import { openSessionKey } from '../auth/session-key.js'
+import { createSessions } from '../auth/sessions.js'
+import type { Sessions } from '../auth/sessions.js'
 import { createTickets } from '../auth/tickets.js'
 import type { Tickets } from '../auth/tickets.js'
 import { elapsedOf } from '../base/clock.js'
@@ -34,6 +37,8 @@ export interface World {
   /** Whether targets may lie in places of the system (`--allow-system-paths`). */
   allowSystemPaths: boolean
   version: string
+  /** The prefix below which the server answers, as `normaliseBase` gives it. */
+  base: string
   /** Under which address people reach the server, for links; null: nobody has said. */
   publicUrl: string | null
   /** What an operator should see: our own faults. */
@@ -48,6 +53,7 @@ export interface Front {
   limiter: Limiter
   settings: Settings
   tickets: Tickets
+  sessions: Sessions
   allowList: AllowList
   bearer: Bearer
   probe: Probe
@@ -57,7 +63,7 @@ export interface Front {
 
 /** Built before everything else: it is all that a server needs to listen. */
 export function createFront(
-  { store, home, clock, ids, version, log }: World, admin: AdminToken, { isRecovering }: Pick<ProbeNeeds, 'isRecovering'> = {}
+  { store, home, clock, ids, version, base, log }: World, admin: AdminToken, { isRecovering }: Pick<ProbeNeeds, 'isRecovering'> = {}
 ): Front {
   const startedAtMs = elapsedOf(clock)
   const onError = (error: unknown): void => log('An audit entry could not be kept', error)
@@ -66,6 +72,7 @@ export function createFront(
   const failures = createFailures({ store, clock, ids, onError })
   const limiter = createLimiter({ clock, onFailure: failures.note })
   const tickets = createTickets({ clock, ids })
+  const sessions = createSessions({ store, clock, ids, key: openSessionKey(home), admin, base, audit })
   const allowList = createAllowList({ allowed: () => settings.list('allowed_ips') })
   const bearer = createBearer({
     admin,
@@ -74,10 +81,11 @@ export function createFront(
     globalToken: () => settings.text('global_deploy_token'),
     metricsToken: () => settings.text('metrics_token'),
     allowList,
-    limiter
+    limiter,
+    sessions
   })
   const probe = createProbe({ store, clock, version, startedAtMs, directory: home.directory, hasToken: () => hasToken(admin), isRecovering })
-  return { admin, audit, failures, limiter, settings, tickets, allowList, bearer, probe, startedAtMs }
+  return { admin, audit, failures, limiter, settings, tickets, sessions, allowList, bearer, probe, startedAtMs }
 }
 
 function hasToken(admin: AdminToken): boolean {

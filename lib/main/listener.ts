@@ -25,6 +25,7 @@ export function createListener(
     isPartial: true,
     base,
     authorize: (route, facts) => bearer.authorise(route.auth, facts),
+    lifeOf: ({ session }) => session?.ended(),
     trustedProxies: () => settings.list('trusted_proxies'),
     allowedHosts: createAllowedHosts(publicUrl, () => settings.list('allowed_hosts')),
     log: event => pass(event, { log, onRequest }),

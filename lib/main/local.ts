@@ -44,7 +44,7 @@ export async function serveLocally(
     const log = (message: string, error?: unknown): void => warn(error instanceof Error ? `${message}: ${error.stack}` : message)
     // Callers at the socket need none, and nobody else can call.
     const admin = await openAdminToken({ home, ids, override: ids.token() })
-    const world: World = { store, home, clock, ids, environment, terminal: false, allowSystemPaths: false, version: readVersion(), publicUrl: null, log }
+    const world: World = { store, home, clock, ids, environment, terminal: false, allowSystemPaths: false, version: readVersion(), base: '', publicUrl: null, log }
     const front = createFront(world, admin)
     const services = createServices(world, front)
     opened.push(() => services.deployer.stop({ wait: true }))

@@ -123,7 +123,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       report.warn(describe(message, error), error === undefined ? undefined : { message, error })
     const version = readVersion()
     const { terminal = true, allowSystemPaths = false } = options
-    const world: World = { store, home, clock, ids, environment, terminal, allowSystemPaths, version, publicUrl, log }
+    const world: World = { store, home, clock, ids, environment, terminal, allowSystemPaths, version, base, publicUrl, log }
     let isRecovering = await isLeftBehind(store)
     const front = createFront(world, adminToken, { isRecovering: () => isRecovering })
     const onRequest = options.requests ? (event: RequestEvent) => reportRequest(report, event) : undefined

@@ -80,7 +80,7 @@ const searchedForScripts = 200
 /** Builds every service behind the front; each gets what it needs of another as the small interface it declares. */
 export function createServices(world: World, front: Front): Services {
   const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, log } = world
-  const { admin, audit, limiter, settings, tickets, allowList, probe, startedAtMs } = front
+  const { admin, audit, limiter, settings, tickets, sessions, allowList, probe, startedAtMs } = front
   const notificationTargets = createNotificationTargets({
     store, clock, ids, audit, settings, isProject: (db, id) => findProject(db, id) !== undefined
   })
@@ -151,7 +151,7 @@ export function createServices(world: World, front: Front): Services {
     api: {
       version: store.version,
       program: version,
-      auth: { admin, limiter, tickets, audit },
+      auth: { admin, limiter, tickets, sessions, audit },
       projects: {
         projects,
         bulk: (action, chosen, actor) => applyToProjects(projects, { action, ids: chosen, actor }),

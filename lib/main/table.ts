@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { apiRoutes } from '../api/routes.js'
 import type { Auth, Caller } from '../auth/bearer.js'
 import type { Table } from '../http/server.js'
@@ -13,6 +14,30 @@ export function createTable(
   const panel = fileURLToPath(new URL('../../www/', import.meta.url))
   return {
     routes: apiRoutes(api),
-    ...(existsSync(panel) ? { fallback: createStatic(panel, { base, publicUrl, except: ['/api'] }) } : {})
+    ...(existsSync(panel) ? { fallback: createStatic(panel, { base, publicUrl, except: ['/api'], modulesOf: createModulesOf(panel) }) } : {})
+  }
+}
+
+interface PanelModules {
+  pageTable: ReadonlyArray<{ path: string; module: string }>
+  placeOf(rows: ReadonlyArray<{ path: string }>, path: string, search: string): { row: { path: string } } | null
+}
+
+/** Which modules a page of the panel needs: the panel's own table and router say it. They touch no document when loaded. */
+function createModulesOf(panel: string): (path: string, acceptLanguage: string) => Promise<readonly string[]> {
+  let loading: Promise<PanelModules> | undefined
+  const load = async (): Promise<PanelModules> => {
+    const [table, router] = await Promise.all(['page-table.js', 'router.js'].map(name => import(pathToFileURL(join(panel, name)).href)))
+    return { ...table, ...router } as PanelModules
+  }
+  return async (path, acceptLanguage) => {
+    const { pageTable, placeOf } = await (loading ??= load())
+    const found = placeOf(pageTable, path.slice(1), '')?.row.path
+    const module = pageTable.find(row => row.path === found)?.module
+    if (module === undefined) return []
+    // The first of the reader's languages that the panel speaks, as the panel itself chooses (state/session.ts).
+    const isChinese = /^(?:zh|en)\b/i.exec(acceptLanguage.split(',').find(tag => /^\s*(?:zh|en)\b/i.test(tag))?.trim() ?? '')?.[0].toLowerCase() === 'zh'
+    const words = isChinese ? ['words/zh/frame.js', `words/zh/${module}.js`] : []
+    return [`pages/${module}.js`, ...words]
   }
 }

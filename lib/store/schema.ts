@@ -91,6 +91,7 @@ const sessions = `
   CREATE TABLE sessions (
     id TEXT PRIMARY KEY NOT NULL,
     digest TEXT NOT NULL UNIQUE,
+    tokenMark TEXT NOT NULL,
     createdAt TEXT NOT NULL,
     lastUsedAt TEXT NOT NULL,
     expiresAt TEXT NOT NULL,

@@ -4,8 +4,11 @@ import { apiRoutes } from '../../lib/api/routes.js'
 import type { Auth } from '../../lib/auth/bearer.js'
 import { findOwner } from '../../lib/store/owner.js'
 import { setClock } from '../support/clock.js'
+import type { SetClock } from '../support/clock.js'
 import { eventsOf, formOf } from '../support/client.js'
 import { adminToken, startServer } from '../support/server.js'
+import type { Stage } from '../support/server.js'
+import { signIn } from '../support/session.js'
 import { zipOf } from '../support/zip.js'
 
 /*
@@ -15,19 +18,23 @@ import { zipOf } from '../support/zip.js'
 
 type Credential =
   | 'none' | 'malformed' | 'unknown' | 'own' | 'other' | 'global' | 'metrics' | 'admin' | 'download' | 'terminal' | 'protocol' | 'local'
+  | 'session' | 'sessionOnly' | 'sibling' | 'revoked' | 'expired' | 'idle' | 'changed'
 
 /** `in`: the handler was reached, whatever it says to a request that is wrong in every other way. */
 type Answer = 'in' | 401 | 403
 
-const closed = { none: 401, malformed: 401, unknown: 401, download: 401, terminal: 401, protocol: 401 } as const
-const adminOnly = { ...closed, own: 403, other: 403, global: 403, metrics: 403, admin: 'in', local: 'in' } as const
+/** Sessions that are no longer any: ended, beyond their limit, unused, from before another admin token. */
+const ended = { revoked: 401, expired: 401, idle: 401, changed: 401 } as const
+const closed = { ...ended, none: 401, malformed: 401, unknown: 401, download: 401, terminal: 401, protocol: 401 } as const
+const adminOnly = { ...closed, own: 403, other: 403, global: 403, metrics: 403, admin: 'in', local: 'in', session: 'in', sessionOnly: 'in', sibling: 403 } as const
 
 const expectations: Record<Auth, { from: 'anywhere' | 'allowed' | readonly Credential[]; answers: Record<Credential, Answer> }> = {
   public: {
     from: 'anywhere',
     answers: {
       none: 'in', malformed: 'in', unknown: 'in', own: 'in', other: 'in', global: 'in', metrics: 'in', admin: 'in',
-      download: 'in', terminal: 'in', protocol: 'in', local: 'in'
+      download: 'in', terminal: 'in', protocol: 'in', local: 'in',
+      session: 'in', sessionOnly: 'in', sibling: 'in', revoked: 'in', expired: 'in', idle: 'in', changed: 'in'
     }
   },
   admin: { from: 'anywhere', answers: adminOnly },
@@ -38,14 +45,15 @@ const expectations: Record<Auth, { from: 'anywhere' | 'allowed' | readonly Crede
   own: { from: ['own'], answers: { ...adminOnly, own: 'in' } },
   token: { from: 'anywhere', answers: { ...adminOnly, own: 'in', other: 'in', global: 'in' } },
   upload_check: { from: 'allowed', answers: { ...adminOnly, own: 'in', other: 'in', global: 'in' } },
-  upload: { from: 'allowed', answers: { ...closed, own: 'in', other: 403, global: 'in', metrics: 401, admin: 401, local: 401 } },
+  upload: { from: 'allowed', answers: { ...closed, own: 'in', other: 403, global: 'in', metrics: 401, admin: 401, local: 401, session: 'in', sessionOnly: 'in', sibling: 403 } },
   metrics: { from: 'anywhere', answers: { ...adminOnly, metrics: 'in' } },
   terminal: { from: 'allowed', answers: { ...adminOnly, terminal: 'in', protocol: 'in' } },
   local: {
     from: 'anywhere',
     answers: {
       none: 403, malformed: 403, unknown: 403, own: 403, other: 403, global: 403, metrics: 403, admin: 403,
-      download: 403, terminal: 403, protocol: 403, local: 'in'
+      download: 403, terminal: 403, protocol: 403, local: 'in',
+      session: 403, sessionOnly: 403, sibling: 403, revoked: 403, expired: 403, idle: 403, changed: 403
     }
   }
 }
@@ -80,6 +88,32 @@ function waysOf(row: number): Way[] {
 
 const allowed = `${proxy}, 127.7.0.0/16, ${[1, 3, 4].map(n => `2001:db8:a${n}::/48`).join(', ')}`
 
+type Tap = typeof t
+
+interface Given {
+  headers?: Record<string, string>
+  ticket?: string
+}
+
+/** The headers of sessions that have ended, each in its way; all of them opened something before. */
+async function endedSessions(t: Pick<Tap, 'ok' | 'notOk'>, stage: Stage, clock: SetClock): Promise<Record<keyof typeof ended, Record<string, string>>> {
+  const hourMs = 60 * 60_000
+  const isIn = async (headers: Record<string, string>) => (await stage.as(null).get('/api/projects', headers)).status === 200
+  const begin = async (remember: boolean) => (await signIn(stage.as(null), { remember })).headers
+  const [revoked, expired, idle, changed] = [await begin(true), await begin(false), await begin(true), await begin(true)]
+  for (const headers of [revoked, expired, idle, changed]) t.ok(await isIn(headers))
+  const { body } = await stage.as(null).get('/api/auth/session', revoked)
+  await stage.client.delete(`/api/sessions/${body.id}`)
+  for (let hours = 0; hours < 24; hours += 6) {
+    t.ok(await isIn(expired), 'used')
+    clock.advance(6 * hourMs)
+  }
+  await stage.client.post('/api/settings/token', { oldToken: adminToken, newToken: 'another-token-0123456789' })
+  await stage.as('another-token-0123456789').post('/api/settings/token', { oldToken: 'another-token-0123456789', newToken: adminToken })
+  for (const headers of [revoked, expired, idle, changed]) t.notOk(await isIn(headers))
+  return { revoked, expired, idle, changed }
+}
+
 /** Longer than failures count, so that the brake does not slow the thousands of wrong tokens here. */
 const forgottenMs = 11 * 60_000
 
@@ -94,8 +128,11 @@ t.test('route × credential × way: the word of the row decides, and the address
   await stage.client.put('/api/settings', { allowed_ips: allowed })
 
   const { tickets } = stage.server.services.api.auth
+  const gone = await endedSessions(t, stage, clock)
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
-  const given: Record<Credential, () => { headers?: Record<string, string>; ticket?: string }> = {
+  /** Each request has a session of its own, since one of the routes ends it. */
+  const session = async () => (await signIn(stage.as(null))).headers
+  const given: Record<Credential, () => Given | Promise<Given>> = {
     none: () => ({}),
     malformed: () => ({ headers: { authorization: `Bearer ${adminToken} and more` } }),
     unknown: () => ({ headers: bearer('a-token-that-nobody-has') }),
@@ -107,16 +144,23 @@ t.test('route × credential × way: the word of the row decides, and the address
     download: () => ({ ticket: tickets.issue('download').ticket }),
     terminal: () => ({ ticket: tickets.issue('terminal').ticket }),
     protocol: () => ({ headers: { 'sec-websocket-protocol': `svc-admin-token, ${adminToken}` } }),
-    local: () => ({})
+    local: () => ({}),
+    session: async () => ({ headers: await session() }),
+    sessionOnly: async () => ({ headers: { cookie: (await session()).cookie } }),
+    sibling: async () => ({ headers: { ...(await session()), 'sec-fetch-site': 'same-site' } }),
+    revoked: () => ({ headers: gone.revoked }),
+    expired: () => ({ headers: gone.expired }),
+    idle: () => ({ headers: gone.idle }),
+    changed: () => ({ headers: gone.changed })
   }
   const form = formOf([['projectId', shop.id]])
   const agent = new Agent({ keepAlive: true })
   t.teardown(() => agent.destroy())
 
   /** The status; below zero if it and WWW-Authenticate do not go together. */
-  function ask(row: { method: string; path: string; auth: Auth }, credential: Credential, way: Way): Promise<number> {
+  async function ask(row: { method: string; path: string; auth: Auth }, credential: Credential, way: Way): Promise<number> {
     const isOfDeployment = ['read', 'download', 'own'].includes(row.auth)
-    const { headers = {}, ticket } = given[credential]()
+    const { headers = {}, ticket } = await given[credential]()
     const path = row.path.replace(/:\w+/g, isOfDeployment ? deployId : 'unknown_id') + (ticket === undefined ? '' : `?ticket=${ticket}`)
     // Wrong in every way that it can be, but for an upload, whose form says whose project it is.
     const isUpload = row.auth === 'upload'
@@ -132,7 +176,8 @@ t.test('route × credential × way: the word of the row decides, and the address
         if (/\/(stream|export|backup)$/.test(row.path)) reply.destroy()
         else reply.resume()
       })
-      request.on('error', reject)
+      // A connection that was kept alive may be closed in favour of others at the moment it is used again.
+      request.on('error', error => (request.reusedSocket ? resolve(ask(row, credential, way)) : reject(error)))
       request.end(body)
     })
   }
@@ -149,6 +194,7 @@ t.test('route × credential × way: the word of the row decides, and the address
     for (const way of ways) {
       await Promise.all((Object.keys(given) as Credential[]).map(async credential => {
         let expected = answers[credential]
+        if (credential === 'sessionOnly' && row.method !== 'GET' && expected === 'in' && row.auth !== 'public') expected = 403
         if (credential === 'other' && `${row.method} ${row.path}` === listOfOwn) expected = 'in'
         const needsAllowed = from === 'allowed' || (Array.isArray(from) && from.includes(credential))
         const isFromElsewhere = needsAllowed && !way.isAllowed && credential !== 'local'

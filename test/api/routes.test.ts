@@ -9,6 +9,10 @@ GET /api/health public
 GET /api/health/detail admin
 POST /api/auth/login public
 GET /api/auth/whoami token
+GET /api/auth/session admin
+DELETE /api/auth/session admin
+GET /api/sessions admin
+DELETE /api/sessions/:id admin
 POST /api/auth/reset local
 POST /api/tickets admin
 GET /api/projects admin
@@ -71,6 +75,7 @@ POST /api/storage/clean admin
 POST /api/public/telemetry/report public
 GET /api/public/telemetry/overview public
 GET /api/overview admin
+GET /api/changes admin
 GET /api/system/resources admin
 GET /api/system/history admin
 GET /metrics metrics

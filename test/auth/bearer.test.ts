@@ -7,10 +7,18 @@ import { setClock } from '../support/clock.js'
 
 const address = '203.0.113.9'
 
+/** One session, whose cookie is `good`; a cookie `old` is of one that has ended. */
+const sessions = {
+  find: ({ cookie }: Credentials['headers']) =>
+    cookie === 'good' ? { id: 'ses_1', expiresAt: '2026-12-01T00:00:00.000Z', csrf: () => 'the-csrf', ended: () => new AbortController().signal } : null,
+  hasCookie: ({ cookie }: Credentials['headers']) => cookie !== undefined
+}
+
 function bearerWith({ allowed = true, global = 'global-token' } = {}) {
   const limiter = createLimiter({ clock: setClock(), onFailure: () => {} })
   const bearer = createBearer({
     limiter,
+    sessions,
     admin: { verify: token => token === 'admin-token' },
     projectOf: token => (token === 'shop-token' ? { id: 'proj_shop', token } : undefined),
     globalToken: () => global,
@@ -30,7 +38,7 @@ function credentials(authorization?: string, { search = '', local = false } = {}
   const client = local
     ? { address: 'local', witnessed: 'local', viaProxy: false, local: true }
     : { address, witnessed: address, viaProxy: false, local: false }
-  return { headers: authorization === undefined ? {} : { authorization }, query: new URLSearchParams(search), client }
+  return { method: 'GET', headers: authorization === undefined ? {} : { authorization }, query: new URLSearchParams(search), client }
 }
 
 t.test('who a token is, by what the route admits', async t => {
@@ -149,6 +157,7 @@ t.test('deploying, rolling back and the terminal are for allowed addresses', asy
 t.test('the witnessed address decides and is recorded, with the claimed one beside it', async t => {
   const checked: string[] = []
   const bearer = createBearer({
+    sessions,
     admin: { verify: () => true },
     projectOf: () => undefined,
     globalToken: () => '',
@@ -159,7 +168,7 @@ t.test('the witnessed address decides and is recorded, with the claimed one besi
   })
   const { headers, query } = credentials('Bearer admin-token')
   const client = { address: '10.0.0.1', witnessed: '203.0.113.9', viaProxy: true, local: false }
-  t.match(await bearer.authorise('operate', { headers, query, client }), { ip: '203.0.113.9', claimedIp: '10.0.0.1' })
+  t.match(await bearer.authorise('operate', { method: 'GET', headers, query, client }), { ip: '203.0.113.9', claimedIp: '10.0.0.1' })
   t.match(await bearer.authorise('operate', credentials('Bearer admin-token')), { ip: address, claimedIp: null })
   t.same(checked, ['203.0.113.9', address])
 })
@@ -190,4 +199,42 @@ t.test('every wrong secret counts, what is not tried does not', async t => {
     t.equal(codes[8] === 'locked_out', isCounted, what)
     t.not(codes[7], 'locked_out', what)
   }
+})
+
+t.test('a session cookie opens what the admin token does, and uploads', async t => {
+  const withCookie = (cookie: string, headers: Credentials['headers'] = {}, method: Credentials['method'] = 'GET'): Credentials =>
+    ({ ...credentials(), method, headers: { cookie, ...headers } })
+  const csrf = { 'x-svc-csrf': 'the-csrf' }
+  const cases: Array<[what: string, Auth, Credentials, Role | string]> = [
+    ['reading', 'admin', withCookie('good'), 'admin'],
+    ['HEAD', 'admin', withCookie('good', {}, 'HEAD'), 'admin'],
+    ['the terminal', 'terminal', withCookie('good'), 'admin'],
+    ['a download', 'admin_download', withCookie('good'), 'admin'],
+    ['a change', 'admin', withCookie('good', csrf, 'POST'), 'admin'],
+    ['an upload', 'upload', withCookie('good', csrf, 'POST'), 'admin'],
+    ['a change without the header', 'admin', withCookie('good', {}, 'DELETE'), 'wrong_csrf'],
+    ['a change with another header', 'admin', withCookie('good', { 'x-svc-csrf': 'another' }, 'PUT'), 'wrong_csrf'],
+    ['an upload without the header', 'upload', withCookie('good', {}, 'POST'), 'wrong_csrf'],
+    ['the local routes', 'local', withCookie('good', csrf, 'POST'), 'forbidden'],
+    ['a page of the same origin', 'admin', withCookie('good', { 'sec-fetch-site': 'same-origin' }), 'admin'],
+    ['the address bar', 'admin', withCookie('good', { 'sec-fetch-site': 'none' }), 'admin'],
+    ['a page of another port', 'admin', withCookie('good', { 'sec-fetch-site': 'same-site' }), 'foreign_origin'],
+    ['a page of another site', 'admin', withCookie('good', { 'sec-fetch-site': 'cross-site', ...csrf }, 'POST'), 'foreign_origin'],
+    ['a session that has ended', 'admin', withCookie('old'), 'unauthorized'],
+    ['a bearer beside it counts first', 'upload', withCookie('good', { authorization: 'Bearer shop-token' }, 'POST'), 'project'],
+    ['a wrong bearer beside it', 'admin', withCookie('good', { authorization: 'Bearer wrong' }), 'unauthorized'],
+    ["a proxy's own Basic beside it", 'admin', withCookie('good', { authorization: 'Basic YWRtaW4=' }), 'admin']
+  ]
+  for (const [what, auth, given, expected] of cases) {
+    let answer: string
+    try {
+      answer = bearerWith().authorise(auth, given).role
+    } catch (error) {
+      answer = (error as Refusal).code
+    }
+    t.equal(answer, expected, what)
+  }
+  t.throws(() => bearerWith({ allowed: false }).authorise('upload', withCookie('good', csrf, 'POST')), { code: 'address_not_allowed' })
+  const bearer = bearerWith()
+  for (let n = 0; n < 20; n++) t.throws(() => bearer.authorise('admin', withCookie('old')), { message: /has ended/ }, 'never locked out')
 })

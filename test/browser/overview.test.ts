@@ -1,9 +1,9 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import { adminToken, startServer } from '../support/server.js'
+import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { openWatched, startChromium } from './chromium.js'
-import { comeBack, desktop, holds, phone, photographer, signIn } from './stage.js'
+import { comeBack, desktop, giveSession, holds, phone, photographer, signIn } from './stage.js'
 
 /* The first page of a server that is in use: its answer, its charts, what it costs to come there. */
 
@@ -16,7 +16,7 @@ const { browser, skip } = await startChromium(t)
 /** With a browser that has nothing at hand, and was signed in before. */
 async function weighFirstVisit(t: Test, url: string): Promise<void> {
   const { page, watch, context } = await openWatched(browser, new URL(url).origin, { viewport: desktop })
-  await context.addInitScript(`sessionStorage.setItem('svc.token ${url}/', ${JSON.stringify(adminToken)})`)
+  await giveSession(context, url)
   await page.goto(url)
   await page.getByRole('img', { name: /^Processor: .* now, between .* in the last ten minutes$/ }).waitFor()
   await page.waitForLoadState('networkidle')

@@ -7,14 +7,14 @@ import { findNginx, startNginx } from '../proxy/nginx.js'
 import { startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
-import { moduleText } from '../www/modules.js'
+import { pageTable } from '../../www/page-table.js'
 import { openWatched, startChromium } from './chromium.js'
 import { onPhone, photographer, signIn, stillDesktop } from './stage.js'
 import type { ContextOptions } from './stage.js'
 import { latinWords, survey, surveyFocus } from './survey.js'
 
 /*
- * Every screen that main.ts has a row for, as it comes, behind nginx where there is one: at the root and below a prefix,
+ * Every screen that the page table has a row for, as it comes, behind nginx where there is one: at the root and below a prefix,
  * light and dark, desk and phone, English and Chinese. Nothing may stick out, be nameless, unreadable, untranslated, or
  * complain.
  */
@@ -23,9 +23,8 @@ const { browser, skip } = await startChromium(t)
 const nginx = findNginx()
 const photograph = photographer('screen')
 
-/** The paths of main.ts, with their parameters; a new page is walked without being told of here. */
-const paths = [...moduleText('main.js').matchAll(/\brow\('([^']*)'/g)].map(([, path]) => path as string)
-  .filter(path => path !== 'login')
+/** The paths of the page table, with their parameters; a new page is walked without being told of here. */
+const paths = pageTable.map(({ path }) => path).filter(path => path !== 'login')
 
 const name = '店面-a-name-that-goes-on-for-rather-long-so-that-it-has-to-be-cut-somewhere'
 

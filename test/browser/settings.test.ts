@@ -67,7 +67,7 @@ t.test('settings: every field says what it is, and what is wrong with it', { ski
   const next = await page.getByLabel('New token').inputValue()
   await page.getByLabel('Current token').fill(adminToken)
   await change.click()
-  await page.getByText('The admin token is new').waitFor()
+  await page.getByText('The admin token is changed').waitFor()
   t.equal((await stage.client.get('/api/settings')).status, 401, 'the old one no longer opens anything')
   await page.reload()
   await timeout.waitFor()

@@ -43,11 +43,19 @@ export async function openSignedIn(
   browser: Browser, url: string, path: string, options: ContextOptions = { viewport: desktop }
 ): Promise<SignedIn> {
   const { page, watch, context } = await openWatched(browser, new URL(url).origin, options)
-  // A token that the page itself has kept since then stays.
-  const key = JSON.stringify(`svc.token ${url}/`)
-  await context.addInitScript(`sessionStorage.getItem(${key}) ?? sessionStorage.setItem(${key}, ${JSON.stringify(adminToken)})`)
+  await giveSession(context, url)
   await page.goto(`${url}/${path}`)
   return { page, watch, context }
+}
+
+/** Signs a browser in before its first page: the cookie, and what the panel remembers of it. */
+export async function giveSession(context: BrowserContext, url: string): Promise<void> {
+  const reply = await context.request.post(`${url}/api/auth/login`, { data: { token: adminToken, session: true, remember: true } })
+  const { session } = (await reply.json()) as { session: { id: string } }
+  const key = JSON.stringify(`svc.session ${url}/`)
+  // Once: a page that signs out stays signed out.
+  const first = `sessionStorage.getItem('given') ?? (localStorage.setItem(${key}, ${JSON.stringify(session.id)}), sessionStorage.setItem('given', ''))`
+  await context.addInitScript(`if (location.origin === ${JSON.stringify(new URL(url).origin)}) ${first}`)
 }
 
 /** The same, closed with the test. */

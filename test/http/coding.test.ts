@@ -11,11 +11,11 @@ t.test('the best coding that is accepted', async t => {
 })
 
 t.test('gzip is for answers that are worth it', async t => {
-  t.equal(wantsGzip('gzip', 1023), false)
-  t.equal(wantsGzip('gzip', 1024), true)
-  t.equal(wantsGzip('br', 5000), false, 'too slow for what changes')
-  t.equal(wantsGzip(undefined, 5000), false)
-  t.equal(wantsGzip('gzip', 5 * 1024 * 1024), false)
+  t.equal(wantsGzip({ 'accept-encoding': 'gzip' }, 1023), false)
+  t.equal(wantsGzip({ 'accept-encoding': 'gzip' }, 1024), true)
+  t.equal(wantsGzip({ 'accept-encoding': 'br' }, 5000), false, 'too slow for what changes')
+  t.equal(wantsGzip({}, 5000), false)
+  t.equal(wantsGzip({ 'accept-encoding': 'gzip' }, 5 * 1024 * 1024), false)
 })
 
 t.test('a compressed answer says so', async t => {
@@ -23,4 +23,14 @@ t.test('a compressed answer says so', async t => {
   const whole = await gzipped({ status: 201, headers: { 'x-a': 'b', 'content-length': '1' }, body })
   t.match(whole, { status: 201, headers: { 'x-a': 'b', 'content-encoding': 'gzip', 'content-length': String(whole.body.length) } })
   t.equal(gunzipSync(whole.body as Uint8Array).toString(), body)
+})
+
+t.test('an answer to a cookie is compressed only if the panel asked', async t => {
+  const asked = (headers: Record<string, string>) => wantsGzip({ 'accept-encoding': 'gzip', ...headers }, 5000)
+  t.equal(asked({ cookie: 'a=b' }), false, 'a page of another port may have caused it')
+  t.equal(asked({ cookie: 'a=b', 'sec-fetch-site': 'same-site' }), false)
+  t.equal(asked({ cookie: 'a=b', 'sec-fetch-site': 'none' }), false)
+  t.equal(asked({ cookie: 'a=b', 'sec-fetch-site': 'same-origin' }), true)
+  t.equal(asked({ cookie: 'a=b', 'x-svc-panel': '1' }), true)
+  t.equal(asked({ cookie: 'a=b', authorization: 'Bearer x' }), true)
 })

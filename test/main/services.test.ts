@@ -16,13 +16,13 @@ t.test('the services are joined: a setting reaches the bearer, a project its tok
   const store = await openStore({ directory: home.directory, clock })
   t.teardown(() => store.close())
   const admin = await openAdminToken({ home, ids: randomIds })
-  const world = { store, home, clock, ids: randomIds, environment: {}, terminal: false, allowSystemPaths: false, version: 'dev', publicUrl: null, log: () => {} }
+  const world = { store, home, clock, ids: randomIds, environment: {}, terminal: false, allowSystemPaths: false, version: 'dev', base: '', publicUrl: null, log: () => {} }
   const front = createFront(world, admin)
   const { settings, bearer } = front
   const { api } = createServices(world, front)
   const client = { address: '192.0.2.1', witnessed: '192.0.2.1', viaProxy: false, local: false }
   const authorise = (token: string) => () =>
-    bearer.authorise('upload', { headers: { authorization: `Bearer ${token}` }, query: new URLSearchParams(), client }) as Caller
+    bearer.authorise('upload', { method: 'POST', headers: { authorization: `Bearer ${token}` }, query: new URLSearchParams(), client }) as Caller
 
   t.throws(authorise('global-token'), { kind: 'unauthorized', code: 'unauthorized' })
   await settings.update(settings.check({ global_deploy_token: 'global-token' }), systemActor)

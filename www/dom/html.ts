@@ -270,7 +270,10 @@ export type IconName =
   | 'logs' | 'terminal' | 'system' | 'settings' | 'more' | 'pin' | 'edit' | 'delete' | 'folder' | 'file' | 'link'
   | 'up' | 'filter' | 'tag' | 'external' | 'pause' | 'play' | 'wrap' | 'theme' | 'open'
 
+/** The address of the sprite: that of this build, which browsers keep. */
+export const sprite = new URL('../icons/sprite.svg', import.meta.url).pathname
+
 /** A picture from the sprite; a word always stands beside it, so it is hidden from screen readers. */
 export function icon(name: IconName): Template {
-  return html`<svg class="icon" aria-hidden="true"><use href="icons/sprite.svg#${name}"/></svg>`
+  return html`<svg class="icon" aria-hidden="true"><use href="${`${sprite}#${name}`}"/></svg>`
 }

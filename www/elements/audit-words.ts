@@ -4,6 +4,8 @@
 export const actionRows: ReadonlyArray<{ action: string; words: string }> = [
   { action: 'auth.login', words: 'Signed in' },
   { action: 'auth.login_failed', words: 'Sign-in refused' },
+  { action: 'auth.logout', words: 'Signed out' },
+  { action: 'session.revoke', words: 'Session ended' },
   { action: 'auth.change_token', words: 'Admin token changed' },
   { action: 'auth.reset_token', words: 'Admin token reset' },
   { action: 'project.create', words: 'Project created' },

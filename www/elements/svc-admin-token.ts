@@ -3,14 +3,13 @@ import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import type { AdminCalls } from '../server/admin-calls.js'
 import { Refused } from '../server/client.js'
-import type { Session } from '../state/session.js'
 import { t } from '../words/t.js'
 import { errorLine, field, submitted } from './field.js'
 import { NoticeEvent } from './svc-notices.js'
 import { strengthOf, strongToken } from './token-strength.js'
 import { errorWords } from './words.js'
 
-/** Another admin token, judged while it is typed. Properties `calls`, `session`. Event `notice`. */
+/** Another admin token, judged while it is typed. Property `calls`. Event `notice`. */
 export class SvcAdminToken extends SvcElement {
   static override sheet = css`
     svc-admin-token {
@@ -27,7 +26,6 @@ export class SvcAdminToken extends SvcElement {
   `
 
   calls!: Pick<AdminCalls, 'changeToken'>
-  session!: Pick<Session, 'renew'>
   #oldToken = ''
   #newToken = ''
   #isShown = false
@@ -42,7 +40,7 @@ export class SvcAdminToken extends SvcElement {
     return html`
       <h2>${t('Admin token')}</h2>
       <form class="card padded form" @submit="${(event: Event) => void this.#change(event)}" @input="${(event: Event) => this.#typed(event)}">
-        <p class="muted">${t('Opens everything. Whoever is signed in elsewhere has to sign in anew when it changes.')}</p>
+        <p class="muted">${t('Opens everything. When it changes, every other session ends.')}</p>
         <input type="text" name="username" value="admin" autocomplete="username" hidden="">
         ${field({
           form: 'token', name: 'oldToken', label: t('Current token'), type: 'password', isRequired: true, isMono: true,
@@ -96,11 +94,10 @@ export class SvcAdminToken extends SvcElement {
     this.update()
     try {
       await this.calls.changeToken({ oldToken, newToken })
-      this.session.renew(newToken)
       this.#oldToken = ''
       this.#newToken = ''
       this.#isShown = false
-      this.dispatchEvent(new NoticeEvent(t('The admin token is new. You are signed in with it')))
+      this.dispatchEvent(new NoticeEvent(t('The admin token is changed. You are still signed in here')))
     } catch (error) {
       this.#refusal = error
     }

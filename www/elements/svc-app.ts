@@ -1,5 +1,5 @@
 import { css, SvcElement } from '../dom/element.js'
-import { html, icon } from '../dom/html.js'
+import { html, icon, sprite } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import type { Crumb } from '../pages/page.js'
 import type { ConnectionState } from '../server/client.js'
@@ -255,7 +255,7 @@ export class SvcApp extends SvcElement {
           ${t('Skip to the content')}
         </a>
         <div class="${this.#isOpen ? 'side open' : 'side'}">
-          <a class="brand" href="."><svg class="sign" aria-hidden="true"><use href="icons/sprite.svg#svc"/></svg><span>svc</span></a>
+          <a class="brand" href="."><svg class="sign" aria-hidden="true"><use href="${`${sprite}#svc`}"/></svg><span>svc</span></a>
           <nav class="rooms" aria-label="${t('Rooms')}">
             ${rooms.map(({ address, words, picture, isFurther }) => html`
               <a href="${address}" class="${isFurther === true ? 'further' : null}"

@@ -142,7 +142,7 @@ export class SvcExport extends SvcElement {
     this.update()
     try {
       const query = new URLSearchParams({
-        artifacts: String(this.#artifacts), logs: String(this.#logs), ticket: await this.calls.downloadTicket()
+        artifacts: String(this.#artifacts), logs: String(this.#logs)
       })
       if (this.#isChoosing) query.set('projects', [...this.#chosen].join(','))
       if (this.#logs && this.#recent !== '') query.set('recent', this.#recent)

@@ -141,7 +141,7 @@ export class SvcFile extends SvcElement {
   async #download(): Promise<void> {
     try {
       const link = document.createElement('a')
-      link.href = await this.calls.downloadAddress(this.projectId, this.#entry.path)
+      link.href = this.calls.downloadAddress(this.projectId, this.#entry.path)
       link.download = this.#entry.name
       link.click()
     } catch (error) {

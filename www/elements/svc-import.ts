@@ -4,7 +4,6 @@ import { uploadPackage } from '../server/package-upload.js'
 import { css, SvcElement } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import type { Session } from '../state/session.js'
 import { countWords, t } from '../words/t.js'
 import { errorLine } from './field.js'
 import { countRecords } from './import-parts.js'
@@ -41,7 +40,7 @@ type Stage =
   | { name: 'tried' | 'done'; result: ImportResult }
 
 /**
- * Takes a package: first finds out what it would do, then does it. Properties `client`, `session`. Events `imported`.
+ * Takes a package: first finds out what it would do, then does it. Property `client`. Events `imported`.
  */
 export class SvcImport extends SvcElement {
   static override sheet = css`
@@ -93,7 +92,6 @@ export class SvcImport extends SvcElement {
   `
 
   client!: Client
-  session!: Session
   #file: File | null = null
   #strategy: Strategy = 'skip-existing'
   #restoresArtifacts = true
@@ -281,8 +279,7 @@ export class SvcImport extends SvcElement {
 
   async #send(isTrial: boolean): Promise<void> {
     const file = this.#file
-    const token = this.session.token
-    if (file === null || token === null) return
+    if (file === null) return
     const sending = (this.#sending = new AbortController())
     this.#isAsking = false
     this.#problem = null
@@ -290,7 +287,7 @@ export class SvcImport extends SvcElement {
     this.update()
     try {
       const result = await uploadPackage({
-        address: this.client.address('api/migration/import'), token, file, strategy: this.#strategy,
+        address: this.client.address('api/migration/import'), headers: await this.client.changeHeaders(), file, strategy: this.#strategy,
         restoreArtifacts: this.#restoresArtifacts, accessSettings: this.#takesAccess, dryRun: isTrial, signal: sending.signal,
         onProgress: (sentBytes, totalBytes) => {
           this.#stage = { name: 'sending', isTrial, sentBytes, totalBytes }

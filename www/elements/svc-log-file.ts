@@ -274,7 +274,7 @@ export class SvcLogFile extends SvcElement {
   async #download(): Promise<void> {
     try {
       const link = document.createElement('a')
-      link.href = await this.calls.downloadAddress(this.source.id)
+      link.href = this.calls.downloadAddress(this.source.id)
       link.download = ''
       link.click()
     } catch (error) {

@@ -3,11 +3,14 @@ import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import type { PageContext } from '../pages/page.js'
 import { rooms } from '../router.js'
+import { Refused } from '../server/client.js'
 import { languages, themes } from '../state/session.js'
 import type { Preferences, Theme } from '../state/session.js'
 import { t } from '../words/t.js'
 import type { Language } from '../words/t.js'
 import { DialogCloseEvent, SvcDialog } from './svc-dialog.js'
+import { NoticeEvent } from './svc-notices.js'
+import { errorWords } from './words.js'
 
 const themeWords: Record<Theme, string> = { system: 'Like the system', light: 'Light', dark: 'Dark' }
 
@@ -70,7 +73,7 @@ export class SvcPreferences extends SvcElement {
           </dl>
         </section>
         <div class="actions">
-          <button type="button" class="danger" @click="${() => this.#signOut()}">
+          <button type="button" class="danger" @click="${() => void this.#signOut()}">
             ${icon('sign-out')}<span>${t('Sign out')}</span>
           </button>
           <button type="button" class="primary" autofocus="" @click="${() => this.#close()}">${t('Close')}</button>
@@ -90,7 +93,16 @@ export class SvcPreferences extends SvcElement {
     location.reload()
   }
 
-  #signOut(): void {
+  /** The cookie is the server's to remove: without an answer nobody is signed out. */
+  async #signOut(): Promise<void> {
+    try {
+      await this.context.calls.signOut()
+    } catch (error) {
+      if (!(error instanceof Refused) || error.status !== 401) {
+        this.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
+        return
+      }
+    }
     this.#close()
     this.context.session.end('signed_out')
   }

@@ -236,7 +236,7 @@ export class SvcProjectDeploy extends SvcElement {
     onProgress(0, file.size)
     const last = await upload({
       address: this.client.address('api/deploy/upload'),
-      token: this.#project.token,
+      headers: await this.client.changeHeaders(),
       projectId: this.#project.id,
       file,
       // One line, as the server wants it.

@@ -14,7 +14,6 @@ import type { AdminCalls } from '../server/admin-calls.js'
 import { countWords, t } from '../words/t.js'
 import { Page } from './page.js'
 
-const refreshMs = 10_000
 const pageSize = 100
 /** Further down, nobody waits for news. */
 const mostRefreshed = 500
@@ -70,8 +69,10 @@ export class AuditPage extends Page {
     this.#calls = createAdminCalls(this.context.client)
     this.#projects = this.resource(signal => this.context.calls.projects(signal))
     this.#begin()
-    this.repeat(refreshMs, () => {
-      if (!this.#isLoadingMore && this.#knownCount() < mostRefreshed) void this.#shown.load()
+    this.follow(['audit'], () => {
+      if (this.#isLoadingMore) return false
+      if (this.#knownCount() < mostRefreshed) void this.#shown.load()
+      return true
     })
   }
 

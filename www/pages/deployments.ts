@@ -13,7 +13,6 @@ import type { ListQuery, Shown } from '../state/deployment-list.js'
 import { Page } from './page.js'
 import { countWords, numberWords, t } from '../words/t.js'
 
-const refreshMs = 5000
 /** More is loaded before the reader comes to the end. */
 const aheadPx = 3000
 const maxProposals = 50
@@ -49,9 +48,11 @@ export class DeploymentsPage extends Page {
     this.entitle(t('Deployments'), [{ words: t('Deployments') }])
     this.#projects = this.resource(signal => this.context.calls.projects(signal))
     this.#begin()
-    this.repeat(refreshMs, () => {
+    this.follow(['deployments'], () => {
       // While more is on its way a refresh would only get in between.
-      if (!this.#isLoadingMore) void this.#shown.load()
+      if (this.#isLoadingMore) return false
+      void this.#shown.load()
+      return true
     })
     this.listen(window, 'scroll', () => this.#look())
   }

@@ -6,6 +6,8 @@ import { errorLine, field, submitted } from '../elements/field.js'
 import { Page } from './page.js'
 import { countWords, t } from '../words/t.js'
 
+const logo = new URL('../icons/svc.svg', import.meta.url).pathname
+
 /** The door: asks for the admin token. Query `to`: where to go then; `reason=expired`: why one is here again. */
 export class LoginPage extends Page {
   static override sheet = css`
@@ -44,7 +46,7 @@ export class LoginPage extends Page {
     const problem = lockedSeconds > 0 ? lockedWords(lockedSeconds) : this.#problem
     return html`
       <form class="card" @submit="${(event: Event) => void this.#signIn(event)}">
-        <div class="brand"><img src="icons/svc.svg" width="32" height="32" alt=""><h1>${t('Sign in to svc')}</h1></div>
+        <div class="brand"><img src="${logo}" width="32" height="32" alt=""><h1>${t('Sign in to svc')}</h1></div>
         ${isExpired && problem === null
           ? html`<p role="status">${t('Your session has ended. Sign in to go on where you were.')}</p>`
           : null}
@@ -75,8 +77,7 @@ export class LoginPage extends Page {
     this.#problem = null
     this.update()
     try {
-      await this.context.calls.login(token.trim())
-      this.context.session.begin(token.trim(), { isRemembered: remember !== undefined })
+      this.context.session.begin(await this.context.calls.login(token.trim(), remember !== undefined))
     } catch (error) {
       this.#problem = error instanceof Error ? error.message : String(error)
       if (error instanceof Refused && error.retryAfterSeconds !== undefined) {

@@ -61,7 +61,7 @@ export class MigrationPage extends Page {
         <section class="section">
           <h2>${t('Import')}</h2>
           <div class="card padded" @imported="${() => this.#imported()}">
-            <svc-import .client="${this.context.client}" .session="${this.context.session}"></svc-import>
+            <svc-import .client="${this.context.client}"></svc-import>
           </div>
         </section>
       </div>

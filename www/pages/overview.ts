@@ -10,7 +10,7 @@ import { deploymentWords, spanWords } from '../elements/words.js'
 import { numberWords, t } from '../words/t.js'
 import { Page } from './page.js'
 
-const refreshMs = 5000
+const refreshMs = 30_000
 /** The calendar shows half a year; what the days say changes slowly. */
 const shownDays = 182
 const daysRefreshMs = 60_000
@@ -82,6 +82,8 @@ export class OverviewPage extends Page {
       for (const { target, isIntersecting } of entries) if (isIntersecting) void this.#loadLate(target)
     })
     this.signal.addEventListener('abort', () => this.#observer.disconnect(), { once: true })
+    this.follow(['projects', 'deployments'], () => void this.#overview.load())
+    // What no write of the server's tells: its health, and the machine.
     this.repeat(refreshMs, () => {
       this.#waiting.clear()
       void this.#overview.refresh()

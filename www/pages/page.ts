@@ -8,6 +8,8 @@ import type { Place, Router } from '../router.js'
 import { createResource } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
 import type { Session } from '../state/session.js'
+import type { ChangeTopic } from '../../lib/model/changes.js'
+import type { ChangeWatch } from '../state/changes.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { t } from '../words/t.js'
@@ -21,6 +23,8 @@ export interface PageContext {
   calls: Calls
   session: Session
   connection: Connection
+  /** One poll for the lists of all pages. */
+  changes: ChangeWatch
   go: Router['go']
   /** Sets the router's guard, or takes it away. */
   guard(guard: Router['guard']): void
@@ -97,6 +101,11 @@ export abstract class Page extends SvcElement {
     })
     void resource.load()
     return resource
+  }
+
+  /** Does it again when the server says that one of these topics may have changed; `work` as in ChangeWatch. */
+  protected follow(topics: readonly ChangeTopic[], work: () => boolean | void): void {
+    this.context.changes.follow(topics, work, this.signal)
   }
 
   /** Does it again at an interval while the tab is seen, when it is seen again, and when the server is found again. */

@@ -31,7 +31,6 @@ import { numberWords, t } from '../words/t.js'
 import { Page } from './page.js'
 import type { ElementTable } from './page.js'
 
-const refreshMs = 4000
 /** Who is signed in: there is one administrator. */
 const signedIn = 'admin'
 
@@ -84,7 +83,7 @@ export class ProjectPage extends Page {
     this.#project = this.resource(signal => calls.project(id, signal))
     this.#labels = this.resource(signal => this.#calls.labels(signal))
     this.#overview = this.resource(signal => calls.projectOverview(id, signal))
-    this.repeat(refreshMs, () => this.#reload())
+    this.follow(['projects', 'deployments'], () => this.#reload())
     this.listen(this.context.connection, 'change', () => this.update())
     this.moved()
   }

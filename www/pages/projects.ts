@@ -26,7 +26,6 @@ import { SvcTagChoice } from '../elements/svc-tag-choice.js'
 import { countWords, t } from '../words/t.js'
 import { Page } from './page.js'
 
-const refreshMs = 10_000
 /** A longer list is asked for again less often. */
 const manyProjects = 1000
 const manyRefreshMs = 60_000
@@ -64,9 +63,11 @@ export class ProjectsPage extends Page {
       this.#reindex(this.#projects.value, labels)
       return labels
     })
-    this.repeat(refreshMs, () => {
+    this.follow(['projects', 'deployments'], () => {
       const isLong = this.#index.projects.length > manyProjects
-      if (!isLong || performance.now() - this.#loadedMs > manyRefreshMs) void this.#projects.load()
+      if (isLong && performance.now() - this.#loadedMs <= manyRefreshMs) return false
+      void this.#projects.load()
+      return true
     })
     this.moved()
   }

@@ -11,6 +11,7 @@ import type { Resource } from '../state/resource.js'
 import { SvcAdminToken } from '../elements/svc-admin-token.js'
 import { SvcCopy } from '../elements/svc-copy.js'
 import { SvcDialog } from '../elements/svc-dialog.js'
+import { elements as sessionElements } from '../elements/svc-sessions.js'
 import { elements as targetElements, resultOf } from '../elements/svc-notification-targets.js'
 import type { SvcNotificationTargets } from '../elements/svc-notification-targets.js'
 import { errorWords } from '../elements/words.js'
@@ -151,7 +152,8 @@ export class SettingsPage extends Page {
                 </span>`}
           </div>
         </form>
-        <svc-admin-token .calls="${this.#calls}" .session="${this.context.session}"></svc-admin-token>
+        <svc-sessions .calls="${this.#calls}" .session="${this.context.session}" .changes="${this.context.changes}"></svc-sessions>
+        <svc-admin-token .calls="${this.#calls}"></svc-admin-token>
       </div>`
   }
 
@@ -290,5 +292,5 @@ interface ControlState {
 
 export const elements = {
   'svc-page-settings': SettingsPage, 'svc-admin-token': SvcAdminToken, 'svc-copy': SvcCopy, 'svc-dialog': SvcDialog,
-  ...targetElements
+  ...targetElements, ...sessionElements
 }

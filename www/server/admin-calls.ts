@@ -5,6 +5,7 @@ import type { Pm2App } from '../../lib/model/pm2.js'
 import type { SettingDescription } from '../../lib/model/setting.js'
 import type { StorageUsage } from '../../lib/model/storage.js'
 import type { Finding } from '../../lib/model/transfer.js'
+import type { ListedSession } from '../../lib/model/session.js'
 import type { Client } from './client.js'
 
 export interface AuditQuery {
@@ -64,12 +65,12 @@ export interface AdminCalls {
   saveSettings(patch: Record<string, string>): Promise<void>
   testWebhook(signal?: AbortSignal): Promise<WebhookTest>
   changeToken(tokens: { oldToken: string; newToken: string }): Promise<void>
+  sessions(signal?: AbortSignal): Promise<ListedSession[]>
+  endSession(id: string): Promise<void>
   labels(kind: LabelKind, signal?: AbortSignal): Promise<Label[]>
   createLabel(kind: LabelKind, fields: LabelFields & { name: string }): Promise<Label>
   updateLabel(kind: LabelKind, id: string, fields: LabelFields): Promise<Label>
   deleteLabel(kind: LabelKind, id: string): Promise<void>
-  /** A right to one download, for an address that a browser opens. */
-  downloadTicket(): Promise<string>
   verify(signal?: AbortSignal): Promise<Finding[]>
 }
 
@@ -104,6 +105,12 @@ export function createAdminCalls({ ask }: Client): AdminCalls {
     async changeToken({ oldToken, newToken }) {
       await ask('POST', 'api/settings/token', { body: { oldToken, newToken } })
     },
+    async sessions(signal) {
+      return (await ask<{ sessions: ListedSession[] }>('GET', 'api/sessions', { signal })).sessions
+    },
+    async endSession(id) {
+      await ask('DELETE', `api/sessions/${segment(id)}`)
+    },
     labels: (kind, signal) => ask('GET', paths[kind], { signal }),
     async createLabel(kind, body) {
       return (await ask<Record<LabelKind, Label>>('POST', paths[kind], { body }))[kind]
@@ -113,9 +120,6 @@ export function createAdminCalls({ ask }: Client): AdminCalls {
     },
     async deleteLabel(kind, id) {
       await ask('DELETE', `${paths[kind]}/${segment(id)}`)
-    },
-    async downloadTicket() {
-      return (await ask<{ ticket: string }>('POST', 'api/tickets', { body: { purpose: 'download' } })).ticket
     },
     async verify(signal) {
       return (await ask<{ findings: Finding[] }>('GET', 'api/migration/verify', { signal })).findings

@@ -1,9 +1,11 @@
 import type { Deployment, ListedDeployment, DeploymentStatus, FinalStatus, OutputLine } from '../../lib/model/deployment.js'
+import type { ChangeVersions } from '../../lib/model/changes.js'
 import type { HealthReport } from '../../lib/model/health.js'
 import type { MachineHistory, ResourceSnapshot } from '../../lib/model/machine.js'
 import type { Changes } from '../../lib/model/manifest.js'
 import type { Overview, ProjectOverview } from '../../lib/model/overview.js'
 import type { Project } from '../../lib/model/project.js'
+import type { BegunSession } from '../state/session.js'
 import type { Client } from './client.js'
 
 /** The header in which a streaming answer names the deployment it tells of, before its first line. */
@@ -59,7 +61,12 @@ export interface OutputWindow {
 }
 
 export interface Calls {
-  login(token: string): Promise<void>
+  /** Signs in. Refused: the token is wrong, or too many were. */
+  login(token: string, remember: boolean): Promise<BegunSession>
+  /** Signs this browser out, all its tabs. */
+  signOut(): Promise<void>
+  /** What may have changed since the last answer. */
+  changeVersions(): Promise<ChangeVersions>
   /** `days`: also how the deployments of so many days ended. */
   overview(days: number | null, signal?: AbortSignal): Promise<Overview>
   resources(signal?: AbortSignal): Promise<ResourceSnapshot>
@@ -105,9 +112,13 @@ export function createCalls(client: Client): Calls {
   const { ask, send } = client
   const segment = encodeURIComponent
   return {
-    async login(token) {
-      await ask('POST', 'api/auth/login', { body: { token } })
+    async login(token, remember) {
+      return (await ask<{ session: BegunSession }>('POST', 'api/auth/login', { body: { token, session: true, remember } })).session
     },
+    async signOut() {
+      await ask('DELETE', 'api/auth/session')
+    },
+    changeVersions: () => ask('GET', 'api/changes'),
     overview: (days, signal) => ask('GET', days === null ? 'api/overview' : `api/overview?days=${days}`, { signal }),
     resources: signal => ask('GET', 'api/system/resources', { signal }),
     history: signal => ask('GET', 'api/system/history?step=5', { signal }),

@@ -44,21 +44,50 @@ export interface Client {
   ask<T>(method: Method, path: string, options?: SendOptions): Promise<T>
   /** The answer itself, once its status is known to be good. */
   send(method: Method, path: string, options?: SendOptions): Promise<Response>
+  /** The headers that a change needs, for what fetch cannot do. */
+  changeHeaders(): Promise<Record<string, string>>
 }
 
-/** Requests relative to the base with the session's bearer. A 401 ends the session. */
-export function createClient(needs: { base: string; session: Session; connection: Connection }): Client {
-  const { base, session, connection } = needs
+/** On every request: a page of another origin could not send it (lib/http/fetch-site.ts). */
+const panelHeader = 'x-svc-panel'
+const csrfHeader = 'x-svc-csrf'
+
+/** Requests relative to the base with the session's cookie, which the browser adds. A 401 ends the session. */
+export function createClient(needs: { base: string; session: Session; connection: Connection; fetch?: typeof globalThis.fetch }): Client {
+  const { base, session, connection, fetch = globalThis.fetch.bind(globalThis) } = needs
   const answers = createAnswers()
   const address = (path: string): string => new URL(path, base).href
 
+  /** Asked for with the first change of a page; `begin` of the session has it. */
+  async function csrf(): Promise<string> {
+    if (session.csrf !== null) return session.csrf
+    const { csrf } = await ask<{ csrf: string | null }>('GET', 'api/auth/session')
+    return (session.csrf = csrf ?? '')
+  }
+
+  async function changeHeaders(): Promise<Record<string, string>> {
+    return session.id === null ? { [panelHeader]: '1' } : { [panelHeader]: '1', [csrfHeader]: await csrf() }
+  }
+
   async function send(method: Method, path: string, options: SendOptions = {}): Promise<Response> {
+    try {
+      return await sendOnce(method, path, options)
+    } catch (error) {
+      // Another tab has signed in again: its session is this one's, too.
+      if (!(error instanceof Refused) || error.code !== 'wrong_csrf') throw error
+      session.csrf = null
+      return await sendOnce(method, path, options)
+    }
+  }
+
+  async function sendOnce(method: Method, path: string, options: SendOptions): Promise<Response> {
     const { body, headers, alsoGood, signal } = options
     const sent = new Headers(headers)
-    const token = session.token
-    if (token !== null && !sent.has('authorization')) sent.set('authorization', `Bearer ${token}`)
+    const own = method === 'GET' ? { [panelHeader]: '1' } : await changeHeaders()
+    for (const [name, value] of Object.entries(own)) sent.set(name, value)
+    const { id } = session
     if (body !== undefined) sent.set('content-type', 'application/json')
-    const known = method === 'GET' ? answers.find(path, token) : undefined
+    const known = method === 'GET' ? answers.find(path, id) : undefined
     if (known !== undefined) sent.set('if-none-match', known.tag)
     let response: Response
     try {
@@ -77,7 +106,7 @@ export function createClient(needs: { base: string; session: Session; connection
     if (response.status === 304 && known !== undefined) return known.answer.clone()
     if (method === 'GET' && response.ok) {
       try {
-        return await answers.keep(path, token, response)
+        return await answers.keep(path, id, response)
       } catch (error) {
         signal?.throwIfAborted()
         throw new Unreachable(error)
@@ -87,30 +116,28 @@ export function createClient(needs: { base: string; session: Session; connection
     const refused = await refusedBy(response)
     // `wrong_token` is said of another token, which a form has sent.
     const isOurs = refused.status === 401 && refused.code !== 'wrong_token'
-    if (isOurs && token !== null && session.token === token) session.end('expired')
+    if (isOurs && id !== null && session.id === id) session.end('expired')
     throw refused
   }
 
-  return {
-    address,
-    send,
-    async ask(method, path, options) {
-      const response = await send(method, path, options)
-      try {
-        return await response.json()
-      } catch (error) {
-        options?.signal?.throwIfAborted()
-        throw new Unreachable(error)
-      }
+  async function ask<T>(method: Method, path: string, options?: SendOptions): Promise<T> {
+    const response = await send(method, path, options)
+    try {
+      return await response.json()
+    } catch (error) {
+      options?.signal?.throwIfAborted()
+      throw new Unreachable(error)
     }
   }
+
+  return { address, send, ask, changeHeaders }
 }
 
 /** Lists that are asked for again and again; the oldest goes. */
 const keptAnswers = 10
 
 interface Answer {
-  token: string | null
+  session: string | null
   tag: string
   answer: Response
 }
@@ -119,17 +146,17 @@ interface Answer {
 function createAnswers() {
   const kept = new Map<string, Answer>()
   return {
-    find(path: string, token: string | null): Answer | undefined {
+    find(path: string, session: string | null): Answer | undefined {
       const known = kept.get(path)
-      return known?.token === token ? known : undefined
+      return known?.session === session ? known : undefined
     },
-    async keep(path: string, token: string | null, response: Response): Promise<Response> {
+    async keep(path: string, session: string | null, response: Response): Promise<Response> {
       const tag = response.headers.get('etag')
       const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false
       kept.delete(path)
       if (tag === null || !isJson || response.status !== 200) return response
       const answer = new Response(await response.text(), { headers: response.headers })
-      kept.set(path, { token, tag, answer })
+      kept.set(path, { session, tag, answer })
       if (kept.size > keptAnswers) kept.delete(kept.keys().next().value as string)
       return answer.clone()
     }

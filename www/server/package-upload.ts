@@ -4,7 +4,8 @@ import { Refused, Unreachable } from './client.js'
 export interface PackageUpload {
   /** Of `api/migration/import`. */
   address: string
-  token: string
+  /** As `Client.changeHeaders` gives them. */
+  headers: Record<string, string>
   file: File
   strategy: Strategy
   restoreArtifacts: boolean
@@ -41,7 +42,7 @@ export function uploadPackage(options: PackageUpload): Promise<ImportResult> {
     const switches = { restoreArtifacts: options.restoreArtifacts, accessSettings: options.accessSettings, dryRun: options.dryRun }
     const query = new URLSearchParams({ strategy, ...Object.fromEntries(Object.entries(switches).map(([key, on]) => [key, String(on)])) })
     request.open('POST', `${options.address}?${query}`)
-    request.setRequestHeader('authorization', `Bearer ${options.token}`)
+    for (const [name, value] of Object.entries(options.headers)) request.setRequestHeader(name, value)
     if (strategy === 'overwrite') request.setRequestHeader('x-confirm-overwrite', 'yes')
     const form = new FormData()
     form.set('file', file)

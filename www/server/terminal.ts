@@ -191,8 +191,8 @@ export function openTerminal(needs: TerminalLinkNeeds): TerminalLink {
     else life.signal.addEventListener('abort', stop)
   })
 
-  const address = (ticket: string): string => {
-    const query = new URLSearchParams({ ticket, cols: String(size.columns), rows: String(size.rows) })
+  const address = (): string => {
+    const query = new URLSearchParams({ cols: String(size.columns), rows: String(size.rows) })
     if (ready !== null) {
       query.set('sessionId', ready.sessionId)
       query.set('from', String(receivedBytes))
@@ -213,11 +213,9 @@ export function openTerminal(needs: TerminalLinkNeeds): TerminalLink {
   const run = async (): Promise<void> => {
     for (let attempt = 0; !life.signal.aborted; attempt++) {
       try {
-        const { signal } = life
-        const { ticket } = await client.ask<{ ticket: string }>('POST', 'api/tickets', { body: { purpose: 'terminal' }, signal })
-        await converse(address(ticket))
+        await converse(address())
         if (state === 'open') attempt = 0
-        else if (ready === null) await askWhy()
+        else await askWhy()
       } catch (error) {
         if (life.signal.aborted) return
         if (error instanceof Refused) return finish({ kind: 'closed', reason: 'refused', message: error.message })

@@ -11,8 +11,8 @@ export type UploadEvent =
 
 export interface UploadOptions {
   address: string
-  /** The project's deploy token: the upload is its endpoint's only door (§5). */
-  token: string
+  /** As `Client.changeHeaders` gives them: the session may upload without the project's token. */
+  headers: Record<string, string>
   projectId: string
   file: File
   message: string
@@ -68,7 +68,7 @@ export function upload(options: UploadOptions): Promise<Extract<UploadEvent, { e
     signal.addEventListener('abort', abort)
 
     request.open('POST', options.address)
-    request.setRequestHeader('authorization', `Bearer ${options.token}`)
+    for (const [name, value] of Object.entries(options.headers)) request.setRequestHeader(name, value)
     request.setRequestHeader('accept', 'application/x-ndjson')
     request.send(formOf(options))
   })

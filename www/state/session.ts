@@ -13,13 +13,21 @@ export class SessionEvent extends Event {
   }
 }
 
+/** What a sign-in answers of the session (`POST /api/auth/login`). */
+export interface BegunSession {
+  id: string
+  csrf: string
+}
+
 export interface Session extends EventTarget {
-  /** The admin token; null: nobody is signed in. */
-  readonly token: string | null
-  begin(token: string, options: { isRemembered: boolean }): void
-  /** Goes on with another token, kept where the one before was. */
-  renew(token: string): void
+  /** The id of the session, which is no secret; null: nobody is signed in. */
+  readonly id: string | null
+  /** What changes need; null: the server has not been asked yet. Never stored. */
+  csrf: string | null
+  begin(session: BegunSession): void
   end(reason: EndReason): void
+  /** Another tab has signed in or out: takes its `storage` event. */
+  heard(event: Pick<StorageEvent, 'key' | 'newValue'>): void
 }
 
 /** The two storages of a window, or the like. */
@@ -30,33 +38,38 @@ export interface TokenStorage {
 }
 
 /**
- * The token lasts as long as the tab, and only when the user asks to be remembered as long as the browser's storage.
- * The key carries the base, so that two servers behind one host do not see each other's.
+ * The session is a cookie that no script can read, the same one for all tabs. The browser's storage only says that there is
+ * one, so that a page need not ask. The key carries the base, so that two servers behind one host do not see each other's.
+ * Earlier versions stored the admin token itself: it is removed.
  */
 export function createSession(needs: { base: string; tab: TokenStorage; browser: TokenStorage }): Session {
   const { tab, browser } = needs
-  const key = `svc.token ${needs.base}`
+  const key = `svc.session ${needs.base}`
+  for (const storage of [tab, browser]) storage.removeItem(`svc.token ${needs.base}`)
 
   class StoredSession extends EventTarget implements Session {
-    get token(): string | null {
-      return tab.getItem(key) ?? browser.getItem(key)
+    csrf: string | null = null
+
+    get id(): string | null {
+      return browser.getItem(key)
     }
 
-    begin(token: string, { isRemembered }: { isRemembered: boolean }): void {
-      browser.removeItem(key)
-      tab.removeItem(key)
-      ;(isRemembered ? browser : tab).setItem(key, token)
+    begin({ id, csrf }: BegunSession): void {
+      browser.setItem(key, id)
+      this.csrf = csrf
       this.dispatchEvent(new SessionEvent(null))
     }
 
-    renew(token: string): void {
-      ;(tab.getItem(key) === null ? browser : tab).setItem(key, token)
+    end(reason: EndReason): void {
+      browser.removeItem(key)
+      this.csrf = null
+      this.dispatchEvent(new SessionEvent(reason))
     }
 
-    end(reason: EndReason): void {
-      tab.removeItem(key)
-      browser.removeItem(key)
-      this.dispatchEvent(new SessionEvent(reason))
+    heard({ key: changed, newValue }: Pick<StorageEvent, 'key' | 'newValue'>): void {
+      if (changed !== key && changed !== null) return
+      this.csrf = null
+      this.dispatchEvent(new SessionEvent(newValue === null ? 'expired' : null))
     }
   }
   return new StoredSession()

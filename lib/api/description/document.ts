@@ -14,16 +14,16 @@ export type Json = Record<string, unknown>
 /** Which schemes of security admit a caller to a route. `{}`: nobody is asked. */
 const security: Record<Auth, Json[]> = {
   public: [{}],
-  admin: [{ adminToken: [] }],
-  operate: [{ adminToken: [] }],
-  read: [{ adminToken: [] }, { deployToken: [] }],
-  own: [{ adminToken: [] }, { deployToken: [] }],
-  token: [{ adminToken: [] }, { deployToken: [] }],
-  upload_check: [{ adminToken: [] }, { deployToken: [] }],
-  download: [{ adminToken: [] }, { deployToken: [] }, { ticket: [] }],
-  admin_download: [{ adminToken: [] }, { ticket: [] }],
-  upload: [{ deployToken: [] }],
-  terminal: [{ adminToken: [] }, { ticket: [] }],
+  admin: [{ adminToken: [] }, { session: [] }],
+  operate: [{ adminToken: [] }, { session: [] }],
+  read: [{ adminToken: [] }, { session: [] }, { deployToken: [] }],
+  own: [{ adminToken: [] }, { session: [] }, { deployToken: [] }],
+  token: [{ adminToken: [] }, { session: [] }, { deployToken: [] }],
+  upload_check: [{ adminToken: [] }, { session: [] }, { deployToken: [] }],
+  download: [{ adminToken: [] }, { session: [] }, { deployToken: [] }, { ticket: [] }],
+  admin_download: [{ adminToken: [] }, { session: [] }, { ticket: [] }],
+  upload: [{ deployToken: [] }, { session: [] }],
+  terminal: [{ adminToken: [] }, { session: [] }, { ticket: [] }],
   metrics: [{ adminToken: [] }, { metricsToken: [] }],
   local: [{ localSocket: [] }]
 }
@@ -31,13 +31,17 @@ const security: Record<Auth, Json[]> = {
 const securitySchemes: Json = {
   adminToken: { type: 'http', scheme: 'bearer', description: 'The admin token.' },
   deployToken: { type: 'http', scheme: 'bearer', description: 'The deploy token of a project, or the global one. It opens only what belongs to that project.' },
+  session: {
+    type: 'apiKey', in: 'cookie', name: 'svc_session_…',
+    description: 'A browser session from POST /api/auth/login. The name ends with 8 digits of the server. Changes also need the header X-Svc-Csrf.'
+  },
   metricsToken: { type: 'http', scheme: 'bearer', description: 'The setting metrics_token.' },
   ticket: { type: 'apiKey', in: 'query', name: 'ticket', description: 'A ticket from POST /api/tickets. It works once, within 30 seconds.' },
   localSocket: { type: 'apiKey', in: 'header', name: 'Host', description: 'No token: only through the Unix socket svc.sock in the data directory.' }
 }
 
 const anyErrors = ['invalid_request', 'misdirected_host', 'stopping', 'no_admin_token', 'out_of_descriptors', 'internal_error']
-const tokenErrors = ['unauthorized', 'forbidden', 'too_many_failures', 'locked_out']
+const tokenErrors = ['unauthorized', 'forbidden', 'foreign_origin', 'too_many_failures', 'locked_out']
 const bodyErrors = ['invalid_body', 'invalid_field', 'too_large', 'unsupported_type', 'body_timeout', 'aborted']
 const writeErrors = ['disk_full', 'database_unavailable', 'shutting_down']
 const addressRules: readonly Auth[] = ['operate', 'own', 'upload', 'upload_check', 'terminal']
@@ -214,6 +218,7 @@ export function codesOf(route: Pick<ApiRoute, 'auth' | 'method'>, operation: Ope
     ...(addressRules.includes(route.auth) ? ['address_not_allowed'] : []),
     ...(takesBody ? bodyErrors : []),
     ...(route.method === 'GET' ? [] : writeErrors),
+    ...(route.method === 'GET' || route.auth === 'public' ? [] : ['wrong_csrf']),
     ...(operation.errors ?? [])
   ])]
 }

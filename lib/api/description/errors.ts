@@ -127,6 +127,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   variables_key: { kind: 'unavailable', means: 'The key file of the secret variables is missing or wrong' },
   websocket_unavailable: { kind: 'unsupported', means: 'The runtime of the server has no WebSocket' },
   written_through_link: { kind: 'conflict', means: 'An entry of the archive lies below a symbolic link' },
+  wrong_csrf: { kind: 'forbidden', means: 'A change with a browser session needs the header X-Svc-Csrf' },
   wrong_token: { kind: 'unauthorized', means: 'The token is not the admin token' }
 }
 

@@ -1,6 +1,7 @@
 /* The records that the API answers, as schemas; each name is that of the record's type. */
 import type { AuditEntry } from '../../model/audit.js'
 import { type BulkOutcome } from '../../model/bulk.js'
+import { changeTopics, type ChangeVersions } from '../../model/changes.js'
 import { stepNames, type Deployment, type DeploymentStep, type RanScript } from '../../model/deployment.js'
 import type { FileContent, FileEntry } from '../../model/file-entry.js'
 import type { HealthDetail, HealthReport, ServerStatus } from '../../model/health.js'
@@ -14,6 +15,7 @@ import type { PlaceEntry, PlaceHome, PlaceListing } from '../../model/place.js'
 import type { Pm2App, Pm2Binding, Pm2Details } from '../../model/pm2.js'
 import type { Project, RecentScripts } from '../../model/project.js'
 import type { CiRun, Provenance } from '../../model/provenance.js'
+import type { ListedSession, SignedIn } from '../../model/session.js'
 import type { SettingDescription } from '../../model/setting.js'
 import type { Heatmap, SuccessRates } from '../../model/stats.js'
 import type { FoundBytes, ProjectUsage, StorageUsage } from '../../model/storage.js'
@@ -318,3 +320,14 @@ const view = {
   updatedAt: nullableInstant
 }
 export const notificationTarget = named('NotificationTarget', record<NotificationTargetView>(view))
+
+export const signedIn = record<SignedIn>({
+  role: text('admin'), name: text('admin'), id: nullable(text('ses_1a2b3c4d5e6f7a8b')), csrf: nullable(text('b6589fc6ab0dc82c')), expiresAt: nullableInstant
+})
+export const listedSession = record<ListedSession>({
+  id: text('ses_1a2b3c4d5e6f7a8b'), createdAt: instant, lastUsedAt: instant, expiresAt: instant, remember: boolean(false), ip: nullable(text('192.0.2.7')),
+  userAgent: nullable(text('Mozilla/5.0')), current: boolean(true)
+})
+
+const version = text('12.7')
+export const changeVersions = record<ChangeVersions>(Object.fromEntries(Object.keys(changeTopics).map(topic => [topic, version])) as never)

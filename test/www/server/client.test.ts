@@ -27,11 +27,11 @@ t.test('what was asked for before is asked for with its tag, and known from memo
     const status = given === etag ? 304 : 200
     seen.push([given, status])
     response.writeHead(status, { etag, 'content-type': 'application/json', 'x-total-count': '3' })
-    response.end(status === 304 ? undefined : JSON.stringify({ version, token: request.headers.authorization }))
+    response.end(status === 304 ? undefined : JSON.stringify({ version }))
   }).listen(0, '127.0.0.1')
   t.teardown(() => server.close())
   await new Promise(resolve => server.once('listening', resolve))
-  const session = { token: 'a', end() {} }
+  const session = { id: 'ses_a', csrf: null, end() {} }
   const client = createClient({
     base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, session: session as unknown as Session, connection: createConnection()
   })
@@ -40,8 +40,8 @@ t.test('what was asked for before is asked for with its tag, and known from memo
   t.equal((await client.send('GET', 'api/list')).headers.get('x-total-count'), '3')
   version = 2
   t.match(await client.ask('GET', 'api/list'), { version: 2 })
-  session.token = 'b'
-  t.match(await client.ask('GET', 'api/list'), { token: 'Bearer b' }, 'another session knows nothing of it')
+  session.id = 'ses_b'
+  t.match(await client.ask('GET', 'api/list'), { version: 2 }, 'another session knows nothing of it')
   for (let i = 0; i < 10; i++) await client.ask('GET', `api/other/${i}`)
   await client.ask('GET', 'api/list')
   t.same(seen.filter((_, i) => i < 5 || i > 14), [
@@ -74,4 +74,32 @@ t.test('an answer of a gateway without the server is none; one of the server is,
     t.equal(connection.state, state, `${status} ${type}`)
     t.equal(connection.answeredAtMs, state === 'open' ? nowMs : beforeMs, 'the time of the last answer')
   }
+})
+
+t.test('changes carry the header of the session, also after another tab has signed in again', async t => {
+  let csrf = 'one'
+  const seen: string[] = []
+  const server = createServer((request, response) => {
+    const { method, url, headers } = request
+    seen.push(`${method} ${url} ${headers['x-svc-csrf'] ?? '-'} ${headers['x-svc-panel']} ${headers.authorization ?? '-'}`)
+    const isWrong = method !== 'GET' && headers['x-svc-csrf'] !== csrf
+    response.writeHead(isWrong ? 403 : 200, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(isWrong ? { error: 'No', code: 'wrong_csrf' } : { csrf }))
+  }).listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await new Promise(resolve => server.once('listening', resolve))
+  const session = { id: 'ses_a', csrf: null, end() {} }
+  const client = createClient({
+    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, session: session as unknown as Session, connection: createConnection()
+  })
+  await client.ask('POST', 'a', { body: {} })
+  await client.ask('PUT', 'b', { body: {} })
+  t.same(seen.splice(0), ['GET /api/auth/session - 1 -', 'POST /a one 1 -', 'PUT /b one 1 -'])
+  csrf = 'two'
+  await client.ask('DELETE', 'c')
+  t.same(seen.splice(0), ['DELETE /c one 1 -', 'GET /api/auth/session - 1 -', 'DELETE /c two 1 -'])
+  t.same(await client.changeHeaders(), { 'x-svc-panel': '1', 'x-svc-csrf': 'two' })
+  session.id = null as never
+  await client.ask('POST', 'api/auth/login', { body: {} }).catch(() => {})
+  t.same(seen, ['POST /api/auth/login - 1 -', 'POST /api/auth/login - 1 -'], 'nobody is signed in')
 })

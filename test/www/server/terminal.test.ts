@@ -29,8 +29,7 @@ const ready = (offset: number, fields: object = {}): TerminalMessage =>
 
 function stage(t: { teardown(work: () => void): void }, options: Partial<TerminalLinkNeeds> & { available?: boolean } = {}): Stage {
   const stage = { peers: [] as Peer[], text: '', drawn: [] as Array<() => void>, gaps: 0 } as Stage
-  const ask = async (_method: string, path: string): Promise<unknown> =>
-    path === 'api/tickets' ? { ticket: `ticket-${stage.peers.length}` } : { available: options.available ?? true, reason: 'It is off.' }
+  const ask = async (): Promise<unknown> => ({ available: options.available ?? true, reason: 'It is off.' })
   stage.link = openTerminal({
     client: { address: path => `https://host.test/base/${path}`, ask: ask as TerminalLinkNeeds['client']['ask'] },
     projectId: null,
@@ -76,11 +75,11 @@ async function peer(stage: Stage, number: number): Promise<Peer> {
 
 const acks = ({ heard }: Peer): number[] => heard.flatMap(message => (message.type === 'ack' ? [message.bytes] : []))
 
-t.test('a session begins below the base, with a ticket, a size and a project', async t => {
+t.test('a session begins below the base, with a size and a project', async t => {
   const one = stage(t, { projectId: 'proj_1', size: { columns: 100, rows: 30 } })
   const { query } = await peer(one, 0)
   t.same(Object.fromEntries(query), {
-    address: 'wss://host.test/base/api/terminal/ws', ticket: 'ticket-0', cols: '100', rows: '30', projectId: 'proj_1'
+    address: 'wss://host.test/base/api/terminal/ws', cols: '100', rows: '30', projectId: 'proj_1'
   })
   t.equal(one.link.state, 'connecting')
 })
@@ -122,7 +121,7 @@ t.test('a further socket goes on where the last one broke', async t => {
   const second = await peer(one, 1)
   t.equal(one.link.state, 'lost')
   one.link.send('nobody hears this')
-  t.match(Object.fromEntries(second.query), { sessionId: 'term_1', from: '3', ticket: 'ticket-1' })
+  t.match(Object.fromEntries(second.query), { sessionId: 'term_1', from: '3' })
   one.link.resize(90, 20)
   one.drawn[0]?.()
   second.say(ready(3))
@@ -194,9 +193,10 @@ t.test('a server that has none says why', async t => {
   t.match(one.link.end, { kind: 'closed', reason: 'refused', message: 'It is off.' })
 })
 
-t.test('a ticket that is refused is the end', async t => {
+t.test('a session of the panel that is refused is the end', async t => {
   const refused = new Refused(403, { error: 'Not from here.' }, null)
-  const one = stage(t, { client: { address: path => path, ask: () => Promise.reject(refused) } })
+  const one = stage(t, { client: { address: path => `https://host.test/${path}`, ask: () => Promise.reject(refused) } })
+  ;(await peer(one, 0)).drop()
   await until(() => one.link.state === 'ended')
   t.match(one.link.end, { kind: 'closed', reason: 'refused', message: 'Not from here.' })
 })

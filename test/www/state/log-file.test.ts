@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startCutProxy } from '../../support/cut-proxy.js'
+import { signIn, withCookie } from '../../support/session.js'
 import { startServer } from '../../support/server.js'
 import { createClient, createConnection } from '../../../www/server/client.js'
 import { createLogCalls } from '../../../www/server/log-calls.js'
@@ -32,9 +33,10 @@ async function openFile(t: Test, before: string | Buffer, { limits = {}, name = 
     removeItem: (key: string) => void storage.delete(key)
   }
   const session = createSession({ base: `${proxy.url}/`, tab: cell, browser: cell })
-  session.begin(stage.server.adminToken.current(), { isRemembered: false })
+  const { id, csrf, cookie } = await signIn(stage.as(null))
+  session.begin({ id, csrf })
   const connection = createConnection()
-  const client = createClient({ base: `${proxy.url}/`, session, connection })
+  const client = createClient({ base: `${proxy.url}/`, session, connection, fetch: withCookie(cookie) })
   const life = new AbortController()
   const file = new LogFile({
     id: body.items[0].id,

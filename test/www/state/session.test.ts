@@ -12,37 +12,52 @@ function storage(): TokenStorage & { entries: Map<string, string> } {
   }
 }
 
-t.test('the token stays in the tab unless it shall be remembered', async t => {
-  const tab = storage()
-  const browser = storage()
-  const session = createSession({ base: 'http://host/', tab, browser })
+const base = 'http://host/'
+
+t.test('the storage says that there is a session, and holds no secret', async t => {
+  const [tab, browser] = [storage(), storage()]
+  const session = createSession({ base, tab, browser })
   const reasons: unknown[] = []
   session.addEventListener('session', event => reasons.push((event as SessionEvent).reason))
-  t.equal(session.token, null)
-
-  session.begin('secret', { isRemembered: false })
-  t.equal(session.token, 'secret')
-  t.equal(browser.entries.size, 0)
-
-  session.begin('other', { isRemembered: true })
-  t.equal(session.token, 'other')
+  t.equal(session.id, null)
+  session.begin({ id: 'ses_1', csrf: 'the-csrf' })
+  t.equal(session.id, 'ses_1')
+  t.equal(session.csrf, 'the-csrf')
+  t.same([...browser.entries.values()], ['ses_1'])
   t.equal(tab.entries.size, 0)
-
-  session.renew('renewed')
-  t.equal(session.token, 'renewed')
-  t.equal(tab.entries.size, 0, 'kept where the one before was')
-
   session.end('expired')
-  t.equal(session.token, null)
-  t.equal(browser.entries.size, 0)
-  t.same(reasons, [null, null, 'expired'])
+  t.same([session.id, session.csrf, browser.entries.size], [null, null, 0])
+  t.same(reasons, [null, 'expired'])
+})
+
+t.test('the token that an earlier version stored is removed', async t => {
+  const [tab, browser] = [storage(), storage()]
+  tab.setItem(`svc.token ${base}`, 'the-admin-token')
+  browser.setItem(`svc.token ${base}`, 'the-admin-token')
+  t.equal(createSession({ base, tab, browser }).id, null)
+  t.same([tab.entries.size, browser.entries.size], [0, 0])
+})
+
+t.test('what another tab does is heard', async t => {
+  const browser = storage()
+  const session = createSession({ base, tab: storage(), browser })
+  session.begin({ id: 'ses_1', csrf: 'the-csrf' })
+  const reasons: unknown[] = []
+  session.addEventListener('session', event => reasons.push((event as SessionEvent).reason))
+  session.heard({ key: 'svc.theme http://host/', newValue: 'dark' })
+  session.heard({ key: 'svc.session http://host/a/', newValue: null })
+  t.same(reasons, [], 'something else')
+  session.heard({ key: 'svc.session http://host/', newValue: 'ses_2' })
+  t.equal(session.csrf, null, 'of a session before')
+  session.heard({ key: 'svc.session http://host/', newValue: null })
+  session.heard({ key: null, newValue: null })
+  t.same(reasons, [null, 'expired', 'expired'])
 })
 
 t.test('two servers behind one host do not see each other', async t => {
-  const tab = storage()
   const browser = storage()
-  createSession({ base: 'http://host/a/', tab, browser }).begin('secret', { isRemembered: false })
-  t.equal(createSession({ base: 'http://host/b/', tab, browser }).token, null)
+  createSession({ base: 'http://host/a/', tab: storage(), browser }).begin({ id: 'ses_1', csrf: 'x' })
+  t.equal(createSession({ base: 'http://host/b/', tab: storage(), browser }).id, null)
 })
 
 function chosen(wanted: string[]) {

@@ -17,6 +17,8 @@ export const words: Words = {
   'Deploy token of {name}': '{name} 的部署令牌',
 
   'Signed in': '登录',
+  'Signed out': '退出登录',
+  'Session ended': '会话已结束',
   'Sign-in refused': '登录被拒绝',
   'Admin token changed': '管理员令牌已更改',
   'Admin token reset': '管理员令牌已重置',

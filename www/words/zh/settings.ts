@@ -3,6 +3,15 @@ import type { Words } from '../t.js'
 /** `pages/settings.ts`, and what the server says of each setting. */
 export const words: Words = {
   'the settings': '设置',
+  'Sessions': '会话',
+  'the sessions': '会话列表',
+  'This browser': '当前浏览器',
+  'Unknown program': '未知程序',
+  'Last used': '最近使用',
+  'Signed in': '登录于',
+  'End': '结束',
+  'End the session of {browser}': '结束 {browser} 的会话',
+  'Sign out everywhere else': '退出其他所有会话',
   'Notifications': '通知',
   'Access': '访问',
   'Others': '其他',
@@ -115,7 +124,7 @@ export const words: Words = {
   'attempt': '次尝试',
 
   'Admin token': '管理员令牌',
-  'Opens everything. Whoever is signed in elsewhere has to sign in anew when it changes.':
+  'Opens everything. When it changes, every other session ends.':
     '拥有全部权限。更改后，其他已登录者需要重新登录。',
   'Current token': '当前令牌',
   'New token': '新令牌',
@@ -123,7 +132,7 @@ export const words: Words = {
   'Change token': '更改令牌',
   'Keep it where you keep passwords; it is not shown again.': '请像密码一样妥善保存；之后不再显示。',
   'This is not the admin token.': '这不是管理员令牌。',
-  'The admin token is new. You are signed in with it': '管理员令牌已更新，您已使用新令牌登录',
+  'The admin token is changed. You are still signed in here': '管理员令牌已更新，您已使用新令牌登录',
   'Only visible ASCII characters, without spaces': '只能使用可见 ASCII 字符，且不含空格',
   'Too short: 1 more character is needed': '太短：还需 1 个字符',
   'Weak: 1 more character would make it strong': '较弱：再加 1 个字符即为强',

@@ -9,7 +9,7 @@ import type { SettingDescription } from '../../../model/setting.js'
 import type { TerminalAvailability } from '../../../model/terminal.js'
 import { any, anything, answer, daysOf, limitOf, media, query, type Operations } from '../operation.js'
 import {
-  auditEntry, cleaned, done, durations, healthDetail, healthReport, heatmap, machineHistory, notificationTarget, overview, placeHome, placeListing, pm2App, pm2Binding, resources, searchResult,
+  auditEntry, changeVersions, cleaned, done, durations, healthDetail, healthReport, heatmap, machineHistory, notificationTarget, overview, placeHome, placeListing, pm2App, pm2Binding, resources, searchResult,
   serverStatus, settingDescription, settingValues, storageUsage, success, successRates, telemetryOverview
 } from '../records.js'
 import { boolean, integer, list, nullable, oneOf, optional, record, text, type Schema } from '../schema.js'
@@ -49,6 +49,11 @@ export const serverOperations: Operations = {
     answers: { ...answer('The server works', healthDetail), 503: { what: 'The server does not work', json: any(healthDetail) } }
   },
   'GET /api/openapi.json': { summary: 'Get this document', answers: answer('The document', anything) },
+  'GET /api/changes': {
+    summary: 'Get a version of each list',
+    description: 'A list whose version is the same has not changed. With `If-None-Match` the answer is 304 until any of them changes.',
+    answers: answer('The versions', changeVersions)
+  },
   'GET /api/overview': {
     summary: 'Get what the first page of the panel shows',
     parameters: [query('days', 'Adds the results of so many days, at most 366', { type: 'integer', minimum: 1 })],

@@ -1,0 +1,98 @@
+/*
+ * The panel as one build: all of its files, read at one moment, under an address that names their content. Browsers keep
+ * what is below `/_<hash>/` for ever, and a page that was loaded before an update still finds its own modules.
+ */
+import { createHash } from 'node:crypto'
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { linkModules } from './link.js'
+import type { Linked } from './link.js'
+
+export interface Build {
+  /** The name of its directory: `_` and the hash of everything in it. */
+  directory: string
+  /** By path, `/` between segments. */
+  files: ReadonlyMap<string, Buffer>
+  /** Its linked modules; null: they are served one by one. */
+  linked: Linked | null
+  builtAtMs: number
+}
+
+export interface Builds {
+  /** The build as the files are now. Null: there is none (no main.js). */
+  current(): Promise<Build | null>
+  /** The current build, or the one before, by its directory. */
+  find(directory: string): Promise<Build | undefined>
+}
+
+const main = 'main.js'
+const hashLength = 16
+/** The files are looked at again after so long. */
+const lookMs = 1000
+/** The current build, and that of pages which were loaded before an update. */
+const keptBuilds = 2
+/** What browsers never ask for. */
+const notServed = /\.(d\.ts|map|tsbuildinfo)$|(^|\/)\./
+
+/** The builds of a directory. It is read when the first page is asked for, and again when a file has changed. */
+export function createBuilds(directory: string): Builds {
+  const kept: Build[] = []
+  let stamp = ''
+  let lookedAtMs = -Infinity
+  let looking: Promise<void> | undefined
+
+  async function look(): Promise<void> {
+    const names = (await namesBelow(directory)).sort()
+    const stats = await Promise.all(names.map(name => stat(join(directory, name))))
+    const found = names.map((name, index) => `${name} ${stats[index]?.size} ${stats[index]?.mtimeMs}`).join('\n')
+    if (found !== stamp) {
+      const build = await read(directory, names)
+      const at = kept.findIndex(each => each.directory === build.directory)
+      if (at !== -1) kept.splice(at, 1)
+      kept.unshift(build)
+      kept.splice(keptBuilds)
+      stamp = found
+    }
+    lookedAtMs = performance.now()
+  }
+
+  async function refresh(): Promise<void> {
+    if (performance.now() - lookedAtMs < lookMs) return
+    // An update replaces one file after the other: what cannot be read now is read by the next look.
+    looking ??= look().catch(() => {}).finally(() => void (looking = undefined))
+    await looking
+  }
+
+  return {
+    async current() {
+      await refresh()
+      const [build] = kept
+      return build?.files.has(main) ? build : null
+    },
+    async find(wanted) {
+      const known = kept.find(each => each.directory === wanted)
+      if (known !== undefined) return known
+      await refresh()
+      return kept.find(each => each.directory === wanted)
+    }
+  }
+}
+
+async function namesBelow(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true })
+  return entries.filter(entry => entry.isFile()).map(entry => {
+    const path = join(entry.parentPath ?? entry.path, entry.name).slice(directory.length).replaceAll('\\', '/')
+    return path.replace(/^\//, '')
+  }).filter(name => !notServed.test(name))
+}
+
+async function read(directory: string, names: readonly string[]): Promise<Build> {
+  const contents = await Promise.all(names.map(name => readFile(join(directory, name))))
+  const hash = createHash('sha256')
+  for (const [index, name] of names.entries()) hash.update(`${name}\0${contents[index]?.length}\0`).update(contents[index] as Buffer)
+  const files = new Map(names.map((name, index) => [name, contents[index] as Buffer]))
+  const sources = new Map([...files].filter(([name]) => name.endsWith('.js')).map(([name, bytes]) => [name, bytes.toString('utf8')]))
+  const linked = linkModules(sources, main)
+  for (const [name, text] of linked?.files ?? []) files.set(name, Buffer.from(text))
+  return { directory: `_${hash.digest('hex').slice(0, hashLength)}`, files, linked, builtAtMs: Date.now() }
+}

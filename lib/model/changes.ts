@@ -1,0 +1,14 @@
+/** The topics that a page can follow. Each stands for tables of the store. */
+export const changeTopics = {
+  projects: ['projects', 'projectTags', 'categories', 'tags'],
+  deployments: ['deployments', 'projects'],
+  logSources: ['logSources', 'projects'],
+  audit: ['audit'],
+  settings: ['settings'],
+  sessions: ['sessions']
+} as const satisfies Record<string, readonly string[]>
+
+export type ChangeTopic = keyof typeof changeTopics
+
+/** `GET /api/changes`: a text for each topic. It differs from the last one if something in the topic may have changed. */
+export type ChangeVersions = Record<ChangeTopic, string>

@@ -1,0 +1,29 @@
+/** One browser session of the panel, as `GET /api/sessions` lists it. */
+export interface BrowserSession {
+  id: string
+  createdAt: string
+  /** Accurate to a minute. */
+  lastUsedAt: string
+  /** The latest end, however often the session is used. */
+  expiresAt: string
+  /** Whether the browser keeps the session when it is closed. */
+  remember: boolean
+  /** The address of the sign-in: the right-most one that no trusted proxy wrote. */
+  ip: string | null
+  userAgent: string | null
+}
+
+/** A session in the list. `current`: the session that asks. */
+export interface ListedSession extends BrowserSession {
+  current: boolean
+}
+
+/** The caller, as `GET /api/auth/session` describes it. Without a session the last three are null. */
+export interface SignedIn {
+  role: string
+  name: string
+  id: string | null
+  /** The value of the header X-Svc-Csrf, which every change with the session needs. */
+  csrf: string | null
+  expiresAt: string | null
+}

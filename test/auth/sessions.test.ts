@@ -1,0 +1,199 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import { openSessionKey } from '../../lib/auth/session-key.js'
+import { createSessions } from '../../lib/auth/sessions.js'
+import { randomIds } from '../../lib/base/ids.js'
+import type { AuditEvent } from '../../lib/model/audit.js'
+import { openStore } from '../../lib/store/database.js'
+import { listSessions } from '../../lib/store/tables/sessions.js'
+import { setClock } from '../support/clock.js'
+import { until } from '../support/until.js'
+
+const hourMs = 60 * 60_000
+const actor = { name: 'anonymous', ip: '192.0.2.1' }
+
+async function stageOf(t: Test) {
+  const directory = t.testdir()
+  const clock = setClock()
+  const store = await openStore({ directory, clock })
+  t.teardown(() => store.close())
+  const events: AuditEvent[] = []
+  const state = { token: 'the-admin-token' }
+  const make = (base = '') => createSessions({
+    store, clock, ids: randomIds, key: openSessionKey({ directory }), admin: { current: () => state.token }, base,
+    audit: { within: (_, event) => void events.push(event) }
+  })
+  const sessions = make()
+  const begin = async (remember = true, of = sessions) => {
+    const begun = await of.begin({ headers: { 'user-agent': 'Browser\u202e 1' }, isSecure: false, actor }, { remember })
+    return { ...begun, headers: { cookie: begun.cookie.slice(0, begun.cookie.indexOf(';')) } }
+  }
+  return { directory, clock, store, events, state, make, sessions, begin }
+}
+
+t.test('a session is found by its cookie, and by nothing else', async t => {
+  const { sessions, begin, store, events, make } = await stageOf(t)
+  t.equal(sessions.find({ cookie: 'svc_session=x' }), null, 'before there is any')
+  const one = await begin()
+  t.match(sessions.find(one.headers), { id: one.id, expiresAt: one.expiresAt })
+  t.equal(sessions.find(one.headers)?.csrf(), one.csrf)
+  const [name, secret] = one.headers.cookie.split('=') as [string, string]
+  t.match(name, /^svc_session_[0-9a-f]{8}$/)
+  t.match(one.cookie, /; Path=\/; Max-Age=604800; HttpOnly; SameSite=Strict$/)
+  for (const cookie of [`${name}=${secret.slice(1)}`, `${name}=${'A'.repeat(43)}`, `svc_session=${secret}`, `${name}=`, name]) {
+    t.equal(sessions.find({ cookie }), null, cookie.slice(0, 30))
+  }
+  t.match(sessions.find({ cookie: `${name}=${'A'.repeat(43)}; ${one.headers.cookie}` }), { id: one.id }, 'one that somebody else has set is passed over')
+  t.match(make().find(one.headers), { id: one.id }, 'a restart changes nothing')
+  const kept = JSON.stringify(store.all('SELECT * FROM sessions'))
+  t.notMatch(kept, secret, 'only the digest is stored')
+  t.notMatch(kept, 'the-admin-token')
+  t.notMatch(JSON.stringify(events), secret)
+  t.match(events, [{ action: 'auth.login', actor: { name: 'admin', ip: '192.0.2.1' }, target: one.id, detail: 'session' }])
+  t.match(sessions.list(), [{ id: one.id, ip: '192.0.2.1', userAgent: 'Browser\\u202e 1', remember: true }])
+  t.notOk('digest' in (sessions.list()[0] as object) || 'tokenMark' in (sessions.list()[0] as object))
+})
+
+t.test('the cookie is for the prefix and, over TLS, for TLS only', async t => {
+  const { make } = await stageOf(t)
+  const sessions = make('/a')
+  const begun = await sessions.begin({ headers: {}, isSecure: true, actor }, { remember: false })
+  t.match(begun.cookie, /^__Secure-svc_session_[0-9a-f]{8}=[\w-]{43}; Path=\/a\/; HttpOnly; SameSite=Strict; Secure$/, 'ends with the browser')
+  t.match(sessions.find({ cookie: begun.cookie.slice(0, begun.cookie.indexOf(';')) }), { id: begun.id })
+  t.match(sessions.removal(true), /=; Path=\/a\/; Max-Age=0;/)
+})
+
+t.test('sessions end without use, and at their limit', async t => {
+  const { clock, sessions, begin, store } = await stageOf(t)
+  const [idle, passing, remembered] = [await begin(), await begin(false), await begin()]
+  clock.advance(12 * hourMs - 1)
+  t.ok(sessions.find(passing.headers))
+  t.ok(sessions.find(remembered.headers))
+  clock.advance(1)
+  t.equal(sessions.find(idle.headers), null, '12 hours without use')
+  clock.advance(6 * hourMs)
+  t.ok(sessions.find(remembered.headers))
+  t.ok(sessions.find(passing.headers))
+  clock.advance(6 * hourMs - 1)
+  t.ok(sessions.find(passing.headers))
+  clock.advance(1)
+  t.equal(sessions.find(passing.headers), null, '24 hours, used or not')
+  for (let days = 1; days < 7; days++) {
+    t.ok(sessions.find(remembered.headers), `day ${days}`)
+    clock.advance(11 * hourMs)
+    t.ok(sessions.find(remembered.headers))
+    clock.advance(11 * hourMs)
+    t.ok(sessions.find(remembered.headers))
+    clock.advance(2 * hourMs)
+  }
+  t.equal(sessions.find(remembered.headers), null, '7 days, used or not')
+  await begin()
+  t.equal(listSessions(store).length, 1, 'what has ended is removed')
+})
+
+t.test('the last use is written at most once a minute', async t => {
+  const { clock, sessions, begin, store } = await stageOf(t)
+  const { headers } = await begin()
+  const before = store.sequence()
+  for (let n = 0; n < 50; n++) sessions.find(headers)
+  clock.advance(59_999)
+  sessions.find(headers)
+  t.equal(store.sequence(), before)
+  clock.advance(1)
+  for (let n = 0; n < 50; n++) sessions.find(headers)
+  await until(() => store.sequence() > before)
+  await store.write(() => {})
+  t.equal(store.sequence(), before + 1)
+  t.equal(sessions.list()[0]?.lastUsedAt, new Date(clock.now()).toISOString())
+})
+
+t.test('a clock that was wrong: a session of the far future is none', async t => {
+  const { clock, sessions, begin } = await stageOf(t)
+  const { headers } = await begin()
+  clock.advance(-hourMs)
+  t.ok(sessions.find(headers), 'set back a little')
+  clock.advance(-30 * 24 * hourMs)
+  t.equal(sessions.find(headers), null)
+})
+
+t.test('another admin token ends every session but the one that changed it', async t => {
+  const { sessions, begin, state, make, store } = await stageOf(t)
+  const [own, other] = [await begin(), await begin()]
+  const life = sessions.find(other.headers)?.ended()
+  await sessions.withNewToken(own.headers, async () => {
+    state.token = 'the-second-token'
+    t.ok(sessions.find(own.headers), 'also in between')
+    t.equal(sessions.find(other.headers), null)
+  })
+  t.match(sessions.find(own.headers), { id: own.id })
+  t.equal(sessions.find(own.headers)?.csrf(), own.csrf)
+  t.equal(life?.aborted, true, 'streams of the others end')
+  t.equal(listSessions(store).length, 1)
+  state.token = 'a-token-written-into-the-file'
+  t.equal(sessions.find(own.headers), null)
+  t.equal(make().find(own.headers), null)
+  t.same(make().list(), [])
+  const next = await begin()
+  await sessions.withNewToken({}, async () => void (state.token = 'reset'))
+  t.equal(sessions.find(next.headers), null)
+  t.same(listSessions(store), [])
+})
+
+t.test('a change of the token that fails ends nothing', async t => {
+  const { sessions, begin } = await stageOf(t)
+  const [own, other] = [await begin(), await begin()]
+  await t.rejects(sessions.withNewToken(own.headers, async () => { throw new Error('full') }), { message: 'full' })
+  t.ok(sessions.find(own.headers))
+  t.ok(sessions.find(other.headers))
+})
+
+t.test('signing out and revoking', async t => {
+  const { sessions, begin, events } = await stageOf(t)
+  const [one, other] = [await begin(), await begin()]
+  const life = sessions.find(one.headers)?.ended()
+  await sessions.end(one.id, { actor, own: true })
+  t.equal(life?.aborted, true)
+  t.equal(sessions.find(one.headers), null)
+  await sessions.end(other.id, { actor, own: false })
+  await t.rejects(sessions.end(other.id, { actor, own: false }), { message: /ession/ })
+  t.match(events.slice(2), [{ action: 'auth.logout', target: one.id }, { action: 'session.revoke', target: other.id }])
+})
+
+t.test('signing in again replaces the session of the browser', async t => {
+  const { sessions, begin } = await stageOf(t)
+  const one = await begin()
+  await sessions.begin({ headers: one.headers, isSecure: false, actor }, { remember: true })
+  t.equal(sessions.find(one.headers), null)
+  t.equal(sessions.list().length, 1)
+})
+
+t.test('at most 100 sessions: the least recently used one goes', async t => {
+  const { clock, sessions, begin } = await stageOf(t)
+  const first = await begin()
+  const second = await begin()
+  for (let n = 0; n < 98; n++) {
+    clock.advance(1000)
+    await begin()
+  }
+  clock.advance(60_000)
+  t.ok(sessions.find(first.headers))
+  await until(() => sessions.list()[0]?.id === first.id)
+  await begin()
+  t.ok(sessions.find(first.headers))
+  t.equal(sessions.find(second.headers), null)
+  t.equal(sessions.list().length, 100)
+})
+
+t.test('rows of another key (a restored database) are void, and go with the first session', async t => {
+  const { store, begin, clock, state } = await stageOf(t)
+  const { headers } = await begin()
+  const elsewhere = createSessions({
+    store, clock, ids: randomIds, key: openSessionKey({ directory: t.testdir({ other: {} }) }), admin: { current: () => state.token }, base: '',
+    audit: { within() {} }
+  })
+  t.equal(elsewhere.find(headers), null)
+  t.same(elsewhere.list(), [])
+  const mine = await begin(true, elsewhere)
+  t.equal(listSessions(store).length, 1)
+  t.ok(elsewhere.find(mine.headers))
+})

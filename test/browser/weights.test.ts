@@ -1,0 +1,87 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Page } from 'playwright-core'
+import { startServer } from '../support/server.js'
+import { zipOf } from '../support/zip.js'
+import { openWatched, startChromium } from './chromium.js'
+import { desktop, giveSession } from './stage.js'
+
+/*
+ * What every page costs: requests and bytes from an empty cache, the time until its contents are seen at a latency of
+ * 200 ms, and the same for a reload. Requests and bytes have a budget; times depend on the machine and are only printed.
+ */
+const maxRequests = 30
+const maxBytes = 120 * 1024
+const latencyMs = 200
+
+const { browser, skip } = await startChromium(t)
+
+interface Cost {
+  requests: number
+  bytes: number
+  ms: number
+}
+
+t.test('no page takes more than 30 requests and 120 KB', { skip }, async t => {
+  const stage = await startServer(t)
+  const shop = await stage.createProject('shop')
+  const reply = await stage.as(shop.token).upload([['projectId', shop.id], ['file', { filename: 'a.zip', bytes: await zipOf({ 'index.html': '<p>hello</p>' }) }]])
+  const deployId = reply.headers['x-svc-deploy-id'] as string
+  const log = join(stage.sites, 'shop.log')
+  writeFileSync(log, 'a line\n')
+  const { body } = await stage.client.post(`/api/projects/${shop.id}/log-sources`, { items: [{ filePath: log }] })
+  const heading = (page: Page, name: string | RegExp) => page.getByRole('heading', { name }).first()
+  const pages: Array<{ path: string; contents(page: Page): { waitFor(): Promise<void> }; isOpenLog?: boolean }> = [
+    { path: '', contents: page => page.getByText('hello').or(page.locator('svc-deployments a')).first() },
+    { path: 'projects', contents: page => page.getByRole('link', { name: 'shop' }).first() },
+    { path: `projects/${shop.id}`, contents: page => heading(page, 'shop') },
+    { path: `projects/${shop.id}/files`, contents: page => page.getByText('index.html').first() },
+    { path: `projects/${shop.id}/settings`, contents: page => page.getByLabel('Pre-deploy script') },
+    { path: `projects/${shop.id}/logs`, contents: page => page.getByText('shop.log').first() },
+    { path: `projects/${shop.id}/logs/${body.items[0].id}`, contents: page => page.locator('svc-log').first(), isOpenLog: true },
+    { path: 'logs', contents: page => page.getByRole('heading').first() },
+    { path: 'deployments', contents: page => page.locator('svc-deployments a').first() },
+    { path: `deployments/${deployId}`, contents: page => page.locator('svc-steps').first() },
+    { path: 'terminal', contents: page => page.locator('svc-terminal, main h1').first() },
+    { path: 'system', contents: page => page.locator('svc-page-system h1') },
+    { path: 'storage', contents: page => page.getByRole('link', { name: 'shop' }).first() },
+    { path: 'audit', contents: page => page.locator('svc-page-audit li').first() },
+    { path: 'settings', contents: page => page.getByText('This browser') },
+    { path: 'labels', contents: page => heading(page, 'Categories') },
+    { path: 'migration', contents: page => page.getByRole('heading', { level: 2 }).first() },
+    { path: 'login', contents: page => page.getByLabel('Admin token') }
+  ]
+
+  t.comment(`page                             first: requests   KB    ms   again: requests   KB    ms`)
+  for (const { path, contents, isOpenLog = false } of pages) {
+    const { context, page, watch } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
+    if (path !== 'login') await giveSession(context, stage.url)
+    const wire = await context.newCDPSession(page)
+    await wire.send('Network.enable')
+    await wire.send('Network.emulateNetworkConditions', { offline: false, latency: latencyMs, downloadThroughput: -1, uploadThroughput: -1 })
+    const measure = async (go: () => Promise<unknown>): Promise<Cost> => {
+      watch.reset()
+      const fromMs = performance.now()
+      await go()
+      await contents(page).waitFor()
+      const ms = performance.now() - fromMs
+      // Its stream never ends.
+      if (!isOpenLog) await page.waitForLoadState('networkidle')
+      // What the cache answers costs nothing on the wire.
+      const sent = watch.fetched.filter(({ url, bytes }) => bytes > 0 && url.startsWith('http'))
+      return { requests: sent.length, bytes: sent.reduce((sum, { bytes }) => sum + bytes, 0), ms }
+    }
+    const first = await measure(() => page.goto(`${stage.url}/${path}`, { waitUntil: 'commit' }))
+    const again = await measure(() => page.reload({ waitUntil: 'commit' }))
+    const cell = ({ requests, bytes, ms }: Cost): string =>
+      `${String(requests).padStart(8)} ${(bytes / 1024).toFixed(1).padStart(8)} ${ms.toFixed(0).padStart(5)}`
+    const name = `/${path.replace(/\w+_\w+/g, match => `:${match.slice(0, match.indexOf('_'))}`)}`
+    t.comment(`${name.padEnd(32)} ${cell(first)} ${cell(again)}`)
+    t.ok(isOpenLog || first.requests <= maxRequests, `${name}: at most ${maxRequests} requests`)
+    t.ok(isOpenLog || first.bytes <= maxBytes, `${name}: at most ${maxBytes / 1024} KB`)
+    t.ok(again.requests < first.requests, `${name}: loaded again, its modules come from the cache`)
+    t.same(watch.complaints, [], `${name}: the console is quiet`)
+    await context.close()
+  }
+})
