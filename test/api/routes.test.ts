@@ -25,6 +25,9 @@ POST /api/projects/:id/token admin
 PUT /api/projects/:id/pin admin
 GET /api/projects/:id/overview admin
 GET /api/projects/:id/recent-scripts admin
+GET /api/projects/:id/variables admin
+PUT /api/projects/:id/variables admin
+PATCH /api/projects/:id/variables admin
 GET /api/projects/:id/files admin
 GET /api/projects/:id/file admin
 GET /api/projects/:id/download admin_download
