@@ -18,12 +18,13 @@ const bodies = {
 export type ScriptKind = keyof typeof bodies
 
 /**
- * A script that leaves proofs: `<id>.<step>.begun` with the deployment before it, and `.ended` once nothing but its end
+ * A script that leaves proofs: `<id>.<step>.begun` with the deployment before it (renamed, since a kill may come between the
+ * making of a file and its writing), and `.ended` once nothing but its end
  * is left.
  */
 export function scriptOf(kind: ScriptKind, step: 'pre' | 'post', proofs: string): string {
   const proof = `${proofs}/$SVC_DEPLOY_ID.${step}`
-  return `export CRASH_STEP=${step}; echo "$SVC_PREVIOUS_DEPLOY_ID" > "${proof}.begun"; ${bodies[kind]}; : > "${proof}.ended"; exit \${FAIL:-0}`
+  return `export CRASH_STEP=${step}; echo "$SVC_PREVIOUS_DEPLOY_ID" > "${proof}.told"; mv "${proof}.told" "${proof}.begun"; ${bodies[kind]}; : > "${proof}.ended"; exit \${FAIL:-0}`
 }
 
 /** What an upload brings along to run. */
