@@ -31,6 +31,8 @@ const hashLength = 16
 const lookMs = 1000
 /** The current build, and that of pages which were loaded before an update. */
 const keptBuilds = 2
+/** Files that are open at the same time. */
+const filesAbreast = 8
 /** What browsers never ask for. */
 const notServed = /\.(d\.ts|map|tsbuildinfo)$|(^|\/)\./
 
@@ -43,7 +45,7 @@ export function createBuilds(directory: string): Builds {
 
   async function look(): Promise<void> {
     const names = (await namesBelow(directory)).sort()
-    const stats = await Promise.all(names.map(name => stat(join(directory, name))))
+    const stats = await eachOf(names, name => stat(join(directory, name)))
     const found = names.map((name, index) => `${name} ${stats[index]?.size} ${stats[index]?.mtimeMs}`).join('\n')
     if (found !== stamp) {
       const build = await read(directory, names)
@@ -86,8 +88,15 @@ async function namesBelow(directory: string): Promise<string[]> {
   }).filter(name => !notServed.test(name))
 }
 
+/** A few at a time: somebody else may have taken most of the descriptors. */
+async function eachOf<T>(names: readonly string[], work: (name: string) => Promise<T>): Promise<T[]> {
+  const results: T[] = []
+  for (let at = 0; at < names.length; at += filesAbreast) results.push(...await Promise.all(names.slice(at, at + filesAbreast).map(work)))
+  return results
+}
+
 async function read(directory: string, names: readonly string[]): Promise<Build> {
-  const contents = await Promise.all(names.map(name => readFile(join(directory, name))))
+  const contents = await eachOf(names, name => readFile(join(directory, name)))
   const hash = createHash('sha256')
   for (const [index, name] of names.entries()) hash.update(`${name}\0${contents[index]?.length}\0`).update(contents[index] as Buffer)
   const files = new Map(names.map((name, index) => [name, contents[index] as Buffer]))

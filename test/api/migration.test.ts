@@ -35,6 +35,8 @@ function imported({ client }: Stage, bytes: Uint8Array, query = '', headers: Rec
 const ofTheMachine: Record<string, string> = {
   '/api/health': 'of the process',
   '/api/openapi.json': 'of the program',
+  '/api/auth/whoami': 'of the token that asks',
+  '/api/deploy/check': 'of the token and the settings',
   '/api/health/detail': 'of the machine',
   '/api/auth/session': 'of the caller',
   '/api/sessions': 'of the browsers of this server',

@@ -62,7 +62,7 @@ t.test('a server that does not know the question is pushed to all the same', asy
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const cwd = t.testdir({ 'index.html': 'x', 'svc.config.json': JSON.stringify({ projectId: 'proj_1', serverUrl: url }) })
   t.match(await svc(['push'], { cwd, env: { SVC_DEPLOY_TOKEN: 'x' } }), { code: 0 })
-  t.same(asked, ['GET /api/deploy/check', 'POST /api/deploy/upload'])
+  t.same(asked, ['GET /api/deploy/check', 'POST /api/deploy/upload', 'GET /api/logs/dep_1'])
 })
 
 t.test('a push over the wrong protocol, or past a proxy that refuses it, says cause and cure', async t => {

@@ -26,12 +26,12 @@ const nothing: Provenance = {
 const commit = '0123456789abcdef0123456789abcdef01234567'
 const lines: Array<[what: Partial<Provenance>, expected: string | undefined]> = [
   [{}, undefined],
-  [{ commit }, '0123456789'],
-  [{ commit, branch: 'main' }, '0123456789 on main'],
-  [{ commit, branch: 'main', tag: 'v2' }, '0123456789 on v2'],
+  [{ commit }, '0123456'],
+  [{ commit, branch: 'main' }, '0123456 on main'],
+  [{ commit, branch: 'main', tag: 'v2' }, '0123456 on v2'],
   [{ branch: 'main' }, 'main'],
-  [{ author: 'Ada' }, 'by Ada'],
-  [{ commit, branch: 'main', author: 'Ada' }, '0123456789 on main, by Ada']
+  [{ author: 'Ada' }, undefined],
+  [{ commit, branch: 'main', author: 'Ada' }, '0123456 on main, by Ada']
 ]
 
 t.test('the commit in a line', async t => {

@@ -6,6 +6,7 @@ import type { Client } from './client.js'
 const passedOver = [
   '/api/health', '/api/health/detail', '/api/settings/status', '/api/overview', '/api/storage', '/api/system/resources',
   '/api/pm2/available', '/api/pm2/apps', '/api/fs/home', '/api/fs/list', '/api/migration/export', '/api/backup',
+  '/metrics', '/api/system/history', '/api/changes', '/api/auth/session', '/api/auth/whoami', '/api/sessions', '/api/deploy/check',
   '/api/terminal/available', '/api/terminal/ws', '/api/log-sources/:sourceId/stream', '/api/log-sources/:sourceId/search'
 ]
 const queries: Record<string, string> = {
@@ -30,7 +31,7 @@ export async function apiPages({ server, client }: { server: RunningServer; clie
   for (const { method, path: route } of apiRoutes(server.services.api)) {
     if (method !== 'GET' || passedOver.includes(route)) continue
     for (const id of route.includes(':') ? idsOf(route) : ['']) {
-      const against = route.endsWith('/changes') ? `?against=${deployments.at(-1)}` : ''
+      const against = route.endsWith('/:id/changes') ? `?against=${deployments.at(-1)}` : ''
       const path = route.replace(/:\w+/, id) + (queries[route] ?? against)
       const { status, body, text } = await client.get(path)
       pages[path] = { status, body: body ?? text }

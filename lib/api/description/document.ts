@@ -40,7 +40,7 @@ const securitySchemes: Json = {
   localSocket: { type: 'apiKey', in: 'header', name: 'Host', description: 'No token: only through the Unix socket svc.sock in the data directory.' }
 }
 
-const anyErrors = ['invalid_request', 'misdirected_host', 'stopping', 'no_admin_token', 'out_of_descriptors', 'internal_error']
+const anyErrors = ['invalid_request', 'invalid_path', 'misdirected_host', 'stopping', 'no_admin_token', 'out_of_descriptors', 'internal_error']
 const tokenErrors = ['unauthorized', 'forbidden', 'foreign_origin', 'too_many_failures', 'locked_out']
 const bodyErrors = ['invalid_body', 'invalid_field', 'too_large', 'unsupported_type', 'body_timeout', 'aborted']
 const writeErrors = ['disk_full', 'database_unavailable', 'shutting_down']

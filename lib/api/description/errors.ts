@@ -78,6 +78,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   no_file: { kind: 'invalid', means: 'The form has no part "file"' },
   no_manifest: { kind: 'not_found', means: 'The deployment put no files in place' },
   no_space: { kind: 'unavailable', means: 'No space left on device for temporary files' },
+  no_such_project: { kind: 'not_found', means: 'There is no project with this id' },
   no_times: { kind: 'invalid', means: 'The lines of the log have no times' },
   no_webhook: { kind: 'invalid', means: 'The setting webhook_url is empty' },
   not_a_directory: { kind: 'invalid', means: 'The path is not a directory' },

@@ -178,8 +178,11 @@ interface Upload {
 /** The archive is gone again before the deployment is watched, however it went. */
 async function packAndUpload(request: Upload, context: Context): Promise<Run> {
   const { api, origin, known, signal } = request
-  const limits = (await checkBeforePacking(request)) ?? undefined
-  const archive = await packProject(context, request.config, { limits, signal })
+  const limits = await checkBeforePacking(request).catch(async (error: unknown) => {
+    known.provenance = await origin
+    throw error
+  })
+  const archive = await packProject(context, request.config, { limits: limits ?? undefined, signal })
   try {
     known.provenance = await origin
     known.message ??= known.provenance?.subject ?? null

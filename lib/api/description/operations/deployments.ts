@@ -49,7 +49,7 @@ export const deploymentOperations: Operations = {
       query('projectId', 'The project to deploy to', { type: 'string' }, true), query('scripts', 'The scripts that would be sent: preDeploy, postDeploy, separated by commas')
     ],
     answers: answer('The limits of the upload', uploadPermit),
-    errors: ['invalid_field', 'not_found', 'other_project', 'client_scripts_off', 'deploy_token_needed', 'home_full', 'project_quota', 'disk_full', 'shutting_down']
+    errors: ['invalid_field', 'no_such_project', 'other_project', 'client_scripts_off', 'deploy_token_needed', 'home_full', 'project_quota', 'disk_full', 'shutting_down']
   },
   'POST /api/deployments/:id/rollback': {
     summary: 'Deploy the archive of an earlier deployment again',
