@@ -8,7 +8,8 @@ import { zipOf } from '../support/zip.js'
 
 const promtool = process.env['PROMTOOL'] ?? 'promtool'
 const hasPromtool = spawnSync(promtool, ['--version']).status === 0
-const hasPython = spawnSync('python3', ['-c', 'import prometheus_client']).status === 0
+// Debian's own packages are for its own Python.
+const python = ['python3', '/usr/bin/python3'].find(program => spawnSync(program, ['-c', 'import prometheus_client']).status === 0)
 
 t.test('metrics', async t => {
   const stage = await startServer(t, { base: '/tools/svc', settings: { metrics_token: 'the-metrics-token' } })
@@ -74,7 +75,7 @@ t.test('metrics', async t => {
     t.same([status, `${stdout}`, `${stderr}`], [0, '', ''])
   })
 
-  await t.test('the parser of prometheus_client reads it', { skip: !hasPython && 'there is no prometheus_client here' }, async t => {
+  await t.test('the parser of prometheus_client reads it', { skip: python === undefined && 'there is no prometheus_client here' }, async t => {
     const { text } = await scraper.get('/metrics')
     const program = `
 import sys
@@ -83,7 +84,7 @@ for family in parse(sys.stdin.read()):
     assert family.documentation and family.type in ('counter', 'gauge', 'histogram', 'summary'), family
     print(family.name, len(family.samples))
 `
-    const { status, stdout, stderr } = spawnSync('python3', ['-c', program], { input: text })
+    const { status, stdout, stderr } = spawnSync(python as string, ['-c', program], { input: text })
     t.equal(status, 0, `${stderr}`)
     t.equal(`${stdout}`.trim().split('\n').length, parseMetrics(text).size)
   })

@@ -120,7 +120,9 @@ function commonSections(): string[] {
 
 function page(title: string, { version, madeAtSeconds }: Edition, lines: readonly string[]): string {
   const date = new Date(madeAtSeconds * 1000).toISOString().slice(0, 10)
-  return `${[`.\\" Generated from the table of commands.`, `.TH ${text(title)} 1 "${date}" "svc ${text(version)}" "svc manual"`, '.nh', '.ad l', ...lines].join('\n')}\n`
+  // A heading begins a paragraph.
+  const body = lines.filter((line, at) => line !== '.PP' || !/^\.S[HS]/.test(lines[at - 1] ?? ''))
+  return `${[`.\\" Generated from the table of commands.`, `.TH ${text(title)} 1 "${date}" "svc ${text(version)}" "svc manual"`, '.nh', '.ad l', ...body].join('\n')}\n`
 }
 
 function paragraph(words: string): string[] {
