@@ -23,6 +23,8 @@ t.test('values as they are kept', async t => {
     ['absolutePath', absolutePath, '/srv/www', '/srv/www'],
     ['absolutePath', absolutePath, '', ''],
     ['whole', whole(1, 10), '007', '7'],
+    ['whole', whole(1, 10), '1', '1'],
+    ['whole', whole(1, 10), '10', '10'],
     ['onOff', onOff, '1', 'true'],
     ['onOff', onOff, 'false', 'false'],
     ['deployToken', deployToken, '', ''],
