@@ -58,7 +58,7 @@ export function field(field: Field): Template {
         : html`<datalist id="${id}-proposals">${field.proposals.map(each => html`<option value="${each}"></option>`)}</datalist>`}
       ${field.error === undefined
         ? null
-        : html`<p class="error" id="${id}-error">${icon('warning')}<span>${field.error}</span></p>`}
+        : html`<p class="error" id="${id}-error">${icon('warning')}<span>${twoLines(field.error)}</span></p>`}
       ${field.hint === undefined ? null : html`<p class="hint" id="${id}-hint">${field.hint}</p>`}
     </div>`
 }
@@ -74,5 +74,11 @@ export function submitted(event: Event): Record<string, string> {
 /** An error that belongs to no field. */
 export function errorLine(sentence: string | null): Template | null {
   if (sentence === null) return null
-  return html`<p class="error-line" role="alert">${icon('warning')}<span>${sentence}</span></p>`
+  return html`<p class="error-line" role="alert">${icon('warning')}<span>${twoLines(sentence)}</span></p>`
+}
+
+/** A sentence as errorWords gives it: the server's own, where it is another, is small and below. */
+export function twoLines(sentence: string): Template {
+  const [first = '', ...rest] = sentence.split('\n')
+  return rest.length === 0 ? html`${first}` : html`${first}<small class="server-words" lang="en" translate="no">${rest.join(' ')}</small>`
 }

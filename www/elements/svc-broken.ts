@@ -2,7 +2,9 @@ import type { BrokenProject, DeploymentBrief } from '../../lib/model/overview.js
 import { css, SvcElement } from '../dom/element.js'
 import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
+import { serverWords } from '../words/errors.js'
 import { t } from '../words/t.js'
+import { twoLines } from './field.js'
 import { deploymentWords } from './words.js'
 
 /* Projects that are broken now: what failed, since when, and the ways to the cause and back. */
@@ -82,7 +84,7 @@ function line(item: BrokenProject, isSingle: boolean): Template {
 /** Why it failed, as far as one sentence tells. */
 function reason(failed: DeploymentBrief): unknown {
   if (failed.backgroundFailed) return t('The post-deploy script failed in the background, after the deployment.')
-  return html`<span translate="no">${failed.errorMessage ?? deploymentWords(failed)}</span>`
+  return html`<span translate="no">${failed.errorMessage === null ? deploymentWords(failed) : twoLines(serverWords(failed.errorMessage))}</span>`
 }
 
 /** What is in the target meanwhile. */

@@ -5,6 +5,7 @@ import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { Refused } from '../server/client.js'
 import type { TargetCalls, TargetFields, TargetList } from '../server/target-calls.js'
+import { fieldOf } from '../words/errors.js'
 import { t } from '../words/t.js'
 import { errorLine, field, submitted } from './field.js'
 import { eventRows, kindOfAddress, kindRow, kindRows } from './target-kinds.js'
@@ -66,7 +67,7 @@ export class SvcNotificationTarget extends SvcElement {
   protected override view(): Template {
     const { target } = this
     const refused = this.#refusal instanceof Refused ? this.#refusal : null
-    const errorOf = (name: string): string | undefined => (refused?.field === name ? refused.message : undefined)
+    const errorOf = (name: string): string | undefined => (refused !== null && fieldOf(refused) === name ? errorWords(refused) : undefined)
     const isElsewhere = this.#refusal !== null && !fields.some(name => errorOf(name) !== undefined)
     return html`
       <form class="form" novalidate="" @submit="${(event: Event) => void this.#save(event)}">

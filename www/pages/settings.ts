@@ -2,9 +2,9 @@ import type { SettingDescription } from '../../lib/model/setting.js'
 import { css } from '../dom/element.js'
 import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { errorLine } from '../elements/field.js'
+import { errorLine, twoLines } from '../elements/field.js'
 import { roomTabs } from '../elements/room-tabs.js'
-import { groupSettings } from '../elements/setting-groups.js'
+import { groupSettings, settingLabels } from '../elements/setting-groups.js'
 import type { NamedSetting } from '../elements/setting-groups.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
@@ -158,7 +158,7 @@ export class SettingsPage extends Page {
   #setting(setting: NamedSetting, kept: string): Template {
     const { key, type, help } = setting
     const value = this.#draft.get(key) ?? kept
-    const error = this.#refusal instanceof Refused && this.#refusal.field === key ? this.#refusal.message : undefined
+    const error = this.#refusal instanceof Refused && this.#refusal.field === key ? errorWords(this.#refusal, settingLabels) : undefined
     const fallback = type === 'flag' || setting.default === '' ? null : t('Default: {value}', { value: setting.default })
     const hints = [type === 'list' ? t('Several, with commas between them.') : null, fallback].filter(Boolean).join(' ')
     const described = `setting-${key}-help${hints === '' ? '' : ` setting-${key}-hint`}${error === undefined ? '' : ` setting-${key}-error`}`
@@ -174,7 +174,7 @@ export class SettingsPage extends Page {
           ${this.#control(setting, { value, described, isWrong: error !== undefined })}
           ${error === undefined
             ? null
-            : html`<p class="error" id="${`setting-${key}-error`}">${icon('warning')}<span>${error}</span></p>`}
+            : html`<p class="error" id="${`setting-${key}-error`}">${icon('warning')}<span>${twoLines(error)}</span></p>`}
           ${hints === '' ? null : html`<p class="hint" id="${`setting-${key}-hint`}">${hints}</p>`}
         </div>
       </div>`

@@ -1,6 +1,7 @@
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { Unreachable } from '../server/client.js'
+import { twoLines } from '../elements/field.js'
 import { errorWords } from '../elements/words.js'
 import { t } from '../words/t.js'
 
@@ -99,7 +100,7 @@ function failed<T>(resource: Resource<T>, what: string): Template {
   return html`
     <div class="state" role="alert">
       <h2>${t('Could not load {what}', { what: t(what) })}</h2>
-      <p class="muted">${errorWords(resource.error)}</p>
+      <p class="muted">${twoLines(errorWords(resource.error))}</p>
       <button type="button" @click="${() => void resource.load()}">${t('Try again')}</button>
     </div>`
 }

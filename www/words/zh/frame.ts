@@ -1,7 +1,9 @@
 import type { Words } from '../t.js'
+import { words as server } from './server.js'
 
 /** The frame, and the elements that several pages share. */
 export const words: Words = {
+  ...server,
   '{seen}, claims {claimed}': '{seen}，自称 {claimed}',
   'Overview': '概览',
   'Projects': '项目',
