@@ -8,7 +8,7 @@ import { countWords, t } from '../words/t.js'
 import { errorLine } from './field.js'
 import { question } from './question.js'
 import { NoticeEvent } from './svc-notices.js'
-import { SvcNotificationTarget } from './svc-notification-target.js'
+import { elements as formElements } from './svc-notification-target.js'
 import type { TargetFormEvent } from './svc-notification-target.js'
 import { eventRows, kindRow } from './target-kinds.js'
 import { errorWords, spanWords } from './words.js'
@@ -196,4 +196,4 @@ export function resultOf({ success, statusCode, durationMs, attempts, error }: W
     : html`<span class="bad">${error ?? t('The test message was not delivered')}${tried}</span>`
 }
 
-export const elements = { 'svc-notification-targets': SvcNotificationTargets, 'svc-notification-target': SvcNotificationTarget }
+export const elements = { 'svc-notification-targets': SvcNotificationTargets, ...formElements }

@@ -5,6 +5,7 @@ import type { Pm2App } from '../../lib/model/pm2.js'
 import type { SettingDescription } from '../../lib/model/setting.js'
 import type { StorageUsage } from '../../lib/model/storage.js'
 import type { Finding } from '../../lib/model/transfer.js'
+import { ifMatch } from './client.js'
 import type { Client } from './client.js'
 
 export interface AuditQuery {
@@ -45,6 +46,11 @@ export interface WebhookTest {
   error?: string
 }
 
+export interface SettingsState {
+  values: Record<string, string>
+  tag: string | null
+}
+
 export interface LabelFields {
   name?: string
   color?: LabelColor
@@ -59,14 +65,17 @@ export interface AdminCalls {
   storage(signal?: AbortSignal): Promise<StorageUsage>
   clean(request: CleanRequest): Promise<CleanResult>
   audit(query: AuditQuery, signal?: AbortSignal): Promise<AuditEntry[]>
-  settings(signal?: AbortSignal): Promise<Record<string, string>>
+  /** The values, and the tag of their state. */
+  settings(signal?: AbortSignal): Promise<SettingsState>
   settingsSchema(signal?: AbortSignal): Promise<SettingDescription[]>
-  saveSettings(patch: Record<string, string>): Promise<void>
+  /** Of another state than `tag` names, a change is refused with `changed_since`. */
+  saveSettings(patch: Record<string, string>, tag: string | null): Promise<void>
   testWebhook(signal?: AbortSignal): Promise<WebhookTest>
   changeToken(tokens: { oldToken: string; newToken: string }): Promise<void>
   labels(kind: LabelKind, signal?: AbortSignal): Promise<Label[]>
   createLabel(kind: LabelKind, fields: LabelFields & { name: string }): Promise<Label>
-  updateLabel(kind: LabelKind, id: string, fields: LabelFields): Promise<Label>
+  /** `tag`: the `updatedAt` of the state that is changed; null: any. */
+  updateLabel(kind: LabelKind, id: string, fields: LabelFields, tag: string | null): Promise<Label>
   deleteLabel(kind: LabelKind, id: string): Promise<void>
   /** A right to one download, for an address that a browser opens. */
   downloadTicket(): Promise<string>
@@ -76,7 +85,7 @@ export interface AdminCalls {
 const paths: Record<LabelKind, string> = { category: 'api/categories', tag: 'api/tags' }
 
 /** The paths of these rooms in one place. */
-export function createAdminCalls({ ask }: Client): AdminCalls {
+export function createAdminCalls({ ask, send }: Client): AdminCalls {
   const segment = encodeURIComponent
   return {
     // 503 is the answer of an unhealthy server, in the same shape (§4.8).
@@ -93,12 +102,16 @@ export function createAdminCalls({ ask }: Client): AdminCalls {
       for (const [name, value] of Object.entries(query)) if (value !== undefined) sought.set(name, String(value))
       return (await ask<{ items: AuditEntry[] }>('GET', `api/audit?${sought}`, { signal })).items
     },
-    settings: signal => ask('GET', 'api/settings', { signal }),
+    async settings(signal) {
+      const response = await send('GET', 'api/settings', { signal })
+      const tag = response.headers.get('etag')?.replace(/^W\//, '').replaceAll('"', '') ?? null
+      return { values: await response.json(), tag }
+    },
     async settingsSchema(signal) {
       return (await ask<{ settings: SettingDescription[] }>('GET', 'api/settings/schema', { signal })).settings
     },
-    async saveSettings(body) {
-      await ask('PUT', 'api/settings', { body })
+    async saveSettings(body, tag) {
+      await ask('PUT', 'api/settings', { body, headers: ifMatch(tag) })
     },
     testWebhook: signal => ask('POST', 'api/settings/webhook-test', { signal }),
     async changeToken({ oldToken, newToken }) {
@@ -108,8 +121,8 @@ export function createAdminCalls({ ask }: Client): AdminCalls {
     async createLabel(kind, body) {
       return (await ask<Record<LabelKind, Label>>('POST', paths[kind], { body }))[kind]
     },
-    async updateLabel(kind, id, body) {
-      return (await ask<Record<LabelKind, Label>>('PUT', `${paths[kind]}/${segment(id)}`, { body }))[kind]
+    async updateLabel(kind, id, body, tag) {
+      return (await ask<Record<LabelKind, Label>>('PUT', `${paths[kind]}/${segment(id)}`, { body, headers: ifMatch(tag) }))[kind]
     },
     async deleteLabel(kind, id) {
       await ask('DELETE', `${paths[kind]}/${segment(id)}`)

@@ -51,13 +51,11 @@ export const words: Words = {
   'seconds': '秒',
   'days': '天',
 
-  'On': '开',
   'Changed': '已修改',
   'Default: {value}': '默认：{value}',
   'Several, with commas between them.': '多个值之间用逗号分隔。',
   'Show': '显示',
   'Hide': '隐藏',
-  'Save': '保存',
   'Saving…': '正在保存…',
   'Saved': '已保存',
   'Discard': '放弃更改',
