@@ -269,7 +269,10 @@ export class SvcLabels extends SvcElement {
     const name = labels[from]?.name ?? ''
     this.#said = t('{name} is now at place {place} of {count}', { name, place: to + 1, count: order.length })
     try {
-      for (const { id, sortOrder } of changes) await this.calls.updateLabel(this.kind, id, { sortOrder }, null)
+      for (const { id, sortOrder } of changes) {
+        const { updatedAt } = await this.calls.updateLabel(this.kind, id, { sortOrder }, null)
+        this.#labels.set((this.#labels.value ?? []).map(label => (label.id === id ? { ...label, updatedAt } : label)))
+      }
     } catch (error) {
       this.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
       await this.#labels.load()

@@ -73,6 +73,7 @@ t.test('details of the audit log are translated where they are sentences, and da
 t.test('every field of a project and every setting has a label', async t => {
   const hidden = ['postDeployAsync', 'pinned']
   t.same(Object.keys(newProjectFields).filter(name => !hidden.includes(name) && fieldLabels[name] === undefined), [])
+  t.same(Object.values(fieldLabels).filter(label => !(label in frame)), [], 'in Chinese on every page')
   t.same(settingRows.map(({ key }) => key).filter(key => settingLabels[key] === undefined), [])
 })
 
