@@ -40,7 +40,7 @@ export const settingRows = [
   row('webhook_events', 'list', 'deploy_success,deploy_failure', events, 'Which events are sent.', { choices: eventKeys }),
   row('webhook_secret', 'secret', '', webhookSecret, 'Signs notifications (Standard Webhooks); empty: unsigned.'),
   row('metrics_token', 'secret', '', deployToken, 'Also opens GET /metrics, and nothing else; empty: only the admin token does.'),
-  row('default_deploy_path', 'text', '', absolutePath, 'Proposed as the deployPath of a new project.'),
+  row('default_deploy_path', 'text', '', absolutePath, 'Proposed as the directory of a new project.'),
   row('max_upload_size', 'number', '500', whole(1, 1_000_000), 'Largest archive that is taken.', { unit: 'MB' }),
   row('max_extracted_size', 'number', '4096', whole(1, 1_000_000), 'Most that an archive may hold unpacked.', { unit: 'MB' }),
   row('max_home_size', 'number', '0', wholeOrNone(100_000_000), 'Maximum size of the data directory; 0 or empty: no limit.', { unit: 'MB' }),

@@ -27,7 +27,7 @@ export const words: Words = {
   'Where notifications are sent; empty: nowhere.': '通知发送到的地址；留空则不发送。',
   'Which events are sent.': '发送哪些事件。',
   'Signs notifications (Standard Webhooks); empty: unsigned.': '用于签名通知（Standard Webhooks）；留空则不签名。',
-  'Proposed as the deployPath of a new project.': '作为新项目 deployPath 的建议值。',
+  'Proposed as the directory of a new project.': '作为新项目目录的建议值。',
   'Largest archive that is taken.': '可接收的最大压缩包。',
   'Most that an archive may hold unpacked.': '压缩包解压后的最大总大小。',
   'Accepted for uploads to any project; empty: none is.': '可用于上传到任意项目；留空则不接受。',
