@@ -1,5 +1,6 @@
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
+import { twoLines } from '../words/errors.js'
 
 export interface Field {
   /** Of the control, and with `form` of its id. */
@@ -75,10 +76,4 @@ export function submitted(event: Event): Record<string, string> {
 export function errorLine(sentence: string | null): Template | null {
   if (sentence === null) return null
   return html`<p class="error-line" role="alert">${icon('warning')}<span>${twoLines(sentence)}</span></p>`
-}
-
-/** A sentence as errorWords gives it: the server's own, where it is another, is small and below. */
-export function twoLines(sentence: string): Template {
-  const [first = '', ...rest] = sentence.split('\n')
-  return rest.length === 0 ? html`${first}` : html`${first}<small class="server-words" lang="en" translate="no">${rest.join(' ')}</small>`
 }

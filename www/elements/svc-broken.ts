@@ -2,9 +2,8 @@ import type { BrokenProject, DeploymentBrief } from '../../lib/model/overview.js
 import { css, SvcElement } from '../dom/element.js'
 import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { serverWords } from '../words/errors.js'
+import { serverWords, twoLines } from '../words/errors.js'
 import { t } from '../words/t.js'
-import { twoLines } from './field.js'
 import { deploymentWords } from './words.js'
 
 /* Projects that are broken now: what failed, since when, and the ways to the cause and back. */

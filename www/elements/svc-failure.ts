@@ -6,9 +6,8 @@ import type { LogLine, LogText } from '../state/log-text.js'
 import { plainStyle } from './ansi.js'
 import { plainFormat } from './log-format.js'
 import { lineNode } from './log-line.js'
-import { twoLines } from './field.js'
 import { spanWords, stepWords } from './words.js'
-import { serverWords } from '../words/errors.js'
+import { serverWords, twoLines } from '../words/errors.js'
 import { t } from '../words/t.js'
 
 /** The reader wants to see this line in the output. */

@@ -226,13 +226,14 @@ export class SvcLabels extends SvcElement {
 
   /** False: the reader went back to the form. */
   async #change(before: Label, mine: { name: string; color: LabelColor }): Promise<boolean> {
-    const loaded = ({ name, color, updatedAt }: Label): Loaded<null> => ({ values: { name, color }, tag: updatedAt, state: null })
+    const loaded = (label: Label): Loaded<Label> => ({ values: { name: label.name, color: label.color }, tag: label.updatedAt, state: label })
     const shown = (name: string, value: unknown): string =>
       name === 'color' ? t(labelColorRows.find(({ color }) => color === value)?.words ?? '') : String(value)
     const saved = await saveMerged({
       base: loaded(before),
       mine,
       send: (changes, tag) => this.calls.updateLabel(this.kind, before.id, changes, tag),
+      keep: theirs => theirs,
       load: async () => {
         const label = (await this.calls.labels(this.kind)).find(({ id }) => id === before.id)
         if (label === undefined) throw new Error(t('It was deleted meanwhile.'))

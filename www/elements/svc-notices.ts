@@ -1,7 +1,7 @@
 import { css, SvcElement } from '../dom/element.js'
 import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { twoLines } from './field.js'
+import { twoLines } from '../words/errors.js'
 import { t } from '../words/t.js'
 
 export type NoticeKind = 'success' | 'failed'

@@ -216,6 +216,7 @@ export class SvcNotificationTarget extends SvcElement {
       base: loaded(before),
       mine: { ...given },
       send: async (changes, tag) => (await this.calls.update(id, changes, tag), true),
+      keep: () => true,
       load: async () => {
         const target = (await this.calls.list()).items.find(target => target.id === id)
         if (target === undefined) throw new Error(t('It was deleted meanwhile.'))

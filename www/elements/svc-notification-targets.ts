@@ -5,14 +5,14 @@ import type { Template } from '../dom/html.js'
 import type { WebhookTest } from '../server/admin-calls.js'
 import type { TargetCalls, TargetList } from '../server/target-calls.js'
 import { countWords, t } from '../words/t.js'
-import { errorLine, twoLines } from './field.js'
+import { errorLine } from './field.js'
 import { question } from './question.js'
 import { NoticeEvent } from './svc-notices.js'
 import { elements as formElements } from './svc-notification-target.js'
 import type { TargetFormEvent } from './svc-notification-target.js'
 import { eventRows, kindRow } from './target-kinds.js'
 import { errorWords, spanWords } from './words.js'
-import { serverWords } from '../words/errors.js'
+import { serverWords, twoLines } from '../words/errors.js'
 
 /** Where notifications go: added, changed, tested, deleted. Property `calls`. Event `notice`. */
 export class SvcNotificationTargets extends SvcElement {

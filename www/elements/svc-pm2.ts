@@ -7,8 +7,7 @@ import { createResource } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
 import { numberWords, t } from '../words/t.js'
 import { errorWords, sizeWords, spanWords } from './words.js'
-import { serverWords } from '../words/errors.js'
-import { twoLines } from './field.js'
+import { serverWords, twoLines } from '../words/errors.js'
 
 const refreshMs = 5000
 

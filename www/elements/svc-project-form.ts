@@ -302,6 +302,7 @@ export class SvcProjectForm extends SvcElement {
       base: loaded(this.#project),
       mine: { ...fields },
       send: (changes, tag) => this.calls.update(id, changes as ProjectFields, tag),
+      keep: theirs => theirs,
       load: async () => loaded(await this.calls.get(id)),
       choose: conflicts => (this.querySelector('svc-conflict') as SvcConflict).ask(conflicts.map(({ name, mine, theirs }) => ({
         name, label: t(fieldLabels[name] ?? 'Do not wait for the post-deploy script'), mine: this.#shown(name, mine), theirs: this.#shown(name, theirs)

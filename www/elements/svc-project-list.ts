@@ -10,8 +10,7 @@ import { projectRow } from './project-row.js'
 import { createSelection } from './selection.js'
 import type { BulkDoneEvent } from './svc-project-bulk.js'
 import type { SvcRows } from './svc-rows.js'
-import { serverWords } from '../words/errors.js'
-import { twoLines } from './field.js'
+import { serverWords, twoLines } from '../words/errors.js'
 
 /** The reader wants a project at the top, or no longer. */
 export class PinEvent extends Event {

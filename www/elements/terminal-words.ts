@@ -4,8 +4,7 @@ import type { Template } from '../dom/html.js'
 import type { TerminalEnd, TerminalState } from '../server/terminal.js'
 import { t } from '../words/t.js'
 import type { TerminalSession } from './terminal-session.js'
-import { serverWords } from '../words/errors.js'
-import { twoLines } from './field.js'
+import { serverWords, twoLines } from '../words/errors.js'
 
 /** A session's state as a word; none for one that is as it should be. */
 export function stateWords(state: TerminalState): string {

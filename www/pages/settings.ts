@@ -2,7 +2,7 @@ import type { SettingDescription } from '../../lib/model/setting.js'
 import { css } from '../dom/element.js'
 import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
-import { errorLine, twoLines } from '../elements/field.js'
+import { errorLine } from '../elements/field.js'
 import { roomTabs } from '../elements/room-tabs.js'
 import { groupSettings, settingLabels } from '../elements/setting-groups.js'
 import type { NamedSetting } from '../elements/setting-groups.js'
@@ -22,6 +22,7 @@ import type { AdminCalls, WebhookTest } from '../server/admin-calls.js'
 import { Refused } from '../server/client.js'
 import { createTargetCalls } from '../server/target-calls.js'
 import type { TargetCalls } from '../server/target-calls.js'
+import { twoLines } from '../words/errors.js'
 import { countWords, t } from '../words/t.js'
 import { Page } from './page.js'
 
@@ -310,6 +311,7 @@ export class SettingsPage extends Page {
       base: { values, tag, state: null },
       mine,
       send: async (changes, tag) => (await this.#calls.saveSettings(changes as Record<string, string>, tag), true),
+      keep: () => true,
       load: async () => ({ ...(await this.#calls.settings()), state: null }),
       choose: conflicts => (this.querySelector('svc-conflict.of-settings') as SvcConflict).ask(conflicts.map(({ name, mine, theirs }) => ({
         name, label: t(settingLabels[name] ?? name), mine: shown(name, mine), theirs: shown(name, theirs)

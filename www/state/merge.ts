@@ -44,12 +44,14 @@ export interface Saving<S, R> {
   send(changes: Values, tag: string | null): Promise<R>
   /** What the server has now. */
   load(): Promise<Loaded<S>>
+  /** The result if the server has all that is wanted already. */
+  keep(theirs: S): R
   /** Asks the reader; null: nothing is to be saved. */
   choose(conflicts: Conflict[], theirs: S): Promise<Choices | null>
 }
 
 /** Saves, and asks as often as somebody else was faster. Null: the reader does not want to save. */
-export async function saveMerged<S, R>({ base, mine, send, load, choose }: Saving<S, R>): Promise<R | null> {
+export async function saveMerged<S, R>({ base, mine, send, load, keep, choose }: Saving<S, R>): Promise<R | null> {
   let changes = mine
   let from = base
   for (;;) {
@@ -64,6 +66,7 @@ export async function saveMerged<S, R>({ base, mine, send, load, choose }: Savin
     if (choices === null) return null
     const kept = merged.conflicts.filter(({ name }) => choices.get(name) === 'mine').map(({ name, mine }) => [name, mine] as const)
     changes = { ...merged.changes, ...Object.fromEntries(kept) }
+    if (Object.keys(changes).length === 0) return keep(now.state)
     from = now
   }
 }

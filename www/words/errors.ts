@@ -1,3 +1,5 @@
+import { html } from '../dom/html.js'
+import type { Template } from '../dom/html.js'
 import { Refused } from '../server/client.js'
 import { language, t, wordsFor } from './t.js'
 
@@ -55,6 +57,12 @@ export function errorWords(error: unknown, labels: Labels = fieldLabels): string
   if (language() === 'en') return labelled(error, labels)
   const words = translate(error.message, { labels }) ?? codeWords(error, labels)
   return words === null ? error.message : `${words}\n${error.message}`
+}
+
+/** A sentence as errorWords gives it: the server's own, where it is another, is small and below. */
+export function twoLines(sentence: string): Template {
+  const [first = '', ...rest] = sentence.split('\n')
+  return rest.length === 0 ? html`${first}` : html`${first}<small class="server-words" lang="en" translate="no">${rest.join(' ')}</small>`
 }
 
 /** A sentence of the server in the reader's language, with its own on a second line; itself where it is not known. */

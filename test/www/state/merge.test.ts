@@ -43,7 +43,7 @@ t.test('saving over the change of another', async t => {
     const asked: Conflict[][] = []
     const save = (mine: Record<string, unknown>): Promise<string | null> =>
       saveMerged({
-        base, mine, send: (changes, tag) => server.send(changes, tag), load: async () => server.loaded(),
+        base, mine, keep: () => 'kept', send: (changes, tag) => server.send(changes, tag), load: async () => server.loaded(),
         async choose(conflicts) {
           asked.push(conflicts)
           const choice = choose(conflicts)
@@ -68,6 +68,9 @@ t.test('saving over the change of another', async t => {
     both.server.change({ name: 'theirs' })
     t.equal(await both.save({ name: 'mine', env: 'e' }), 'saved')
     t.same(both.server.values, { name, env: 'e' })
+    const one = start(() => choice)
+    one.server.change({ name: 'theirs' })
+    t.equal(await one.save({ name: 'mine', env: 'x' }), choice === 'mine' ? 'saved' : 'kept', 'nothing is sent if all stays')
     t.same(both.asked, [[{ name: 'name', mine: 'mine', theirs: 'theirs' }]])
   }
 
@@ -87,7 +90,7 @@ t.test('saving over the change of another', async t => {
 
   const broken = start(() => 'mine')
   await t.rejects(saveMerged({
-    base: broken.server.loaded(), mine: {}, load: async () => broken.server.loaded(), choose: async () => null,
+    base: broken.server.loaded(), mine: {}, load: async () => broken.server.loaded(), choose: async () => null, keep: () => 'kept',
     send: async () => { throw new Refused(400, { error: 'no', code: 'invalid_field' }, null) }
   }), { code: 'invalid_field' })
 })
