@@ -1,3 +1,4 @@
+import { expectedTags } from '../http/conditional.js'
 import { json } from '../http/route.js'
 import type { Actor } from '../model/audit.js'
 import { labelColors } from '../model/label.js'
@@ -32,7 +33,7 @@ export function labelHandlers(kind: LabelKind, labels: LabelsNeeds) {
     },
 
     update: async request => {
-      const fields = readFields(await request.json(), labelFields)
+      const fields = { ...readFields(await request.json(), labelFields), seen: expectedTags(request.headers) }
       return json({ success: true, [kind]: await labels.update(param(request, 'id'), fields, request.actor) })
     },
 

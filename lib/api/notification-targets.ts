@@ -1,3 +1,4 @@
+import { expectedTags } from '../http/conditional.js'
 import { json } from '../http/route.js'
 import { eventKeys, kindDomains, notificationKinds } from '../model/notification-target.js'
 import type { Targets } from '../notify/targets.js'
@@ -46,7 +47,8 @@ export function notificationTargetHandlers({ targets, webhook }: NotificationTar
     /** Takes any of the fields; answers `{success, target}`. */
     update: async request => {
       const fields = readFields(await request.json(), targetFields)
-      return json({ success: true, target: await targets.update(param(request, 'id'), withoutDoubles(fields), request.actor) })
+      const change = { ...withoutDoubles(fields), seen: expectedTags(request.headers) }
+      return json({ success: true, target: await targets.update(param(request, 'id'), change, request.actor) })
     },
 
     remove: async request => {

@@ -1,4 +1,5 @@
 import { invalid } from '../base/refusal.js'
+import { expectedTags } from '../http/conditional.js'
 import { json } from '../http/route.js'
 import type { Actor } from '../model/audit.js'
 import { bulkActions } from '../model/bulk.js'
@@ -125,7 +126,7 @@ export function projectHandlers({ projects, bulk, recentScripts }: ProjectsNeeds
 
     update: async request => {
       const fields = readFields(await request.json(), projectFields)
-      const patch = { ...fields, categoryId: emptyIsNull(fields.categoryId) }
+      const patch = { ...fields, categoryId: emptyIsNull(fields.categoryId), seen: expectedTags(request.headers) }
       return answer(await projects.update(param(request, 'id'), patch, request.actor))
     },
 

@@ -6,6 +6,7 @@ import { describeSettings } from '../system/settings.js'
 import type { Settings } from '../system/settings.js'
 import type { ServerStatus } from '../model/health.js'
 import { isAllowedHost } from '../http/host.js'
+import { expectedTags } from '../http/conditional.js'
 import { json } from '../http/route.js'
 import type { Reply } from '../http/route.js'
 import { readFields } from './fields.js'
@@ -22,7 +23,7 @@ export interface SettingsNeeds {
 /** Settings and the server's figures (§4.7). */
 export function settingsHandlers({ settings, status, webhook, publicUrl }: SettingsNeeds) {
   return {
-    read: () => json(settings.all()),
+    read: () => ({ kind: 'json', status: 200, body: settings.all(), etag: `"${settings.state()}"` }),
 
     schema: () => json({ settings: describeSettings() }),
 
@@ -35,7 +36,7 @@ export function settingsHandlers({ settings, status, webhook, publicUrl }: Setti
       const hosts = values.get('allowed_hosts')
       if (hosts !== undefined && !client.local) checkKeepsName(request, itemsOf(hosts))
       if (allowed !== undefined && !client.local) checkKeepsIn(itemsOf(allowed), client.witnessed)
-      await settings.update(values, actor)
+      await settings.update(values, actor, { seen: expectedTags(request.headers) })
       return json({ success: true, message: 'The settings were saved' })
     },
 

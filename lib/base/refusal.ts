@@ -7,6 +7,7 @@ export type RefusalKind =
   | 'not_found'
   | 'method'
   | 'conflict'
+  | 'precondition'
   | 'too_large'
   | 'unsupported_type'
   | 'misdirected'

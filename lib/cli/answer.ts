@@ -10,6 +10,7 @@ const kinds: Record<number, RefusalKind> = {
   404: 'not_found',
   405: 'method',
   409: 'conflict',
+  412: 'precondition',
   413: 'too_large',
   415: 'unsupported_type',
   429: 'too_many',

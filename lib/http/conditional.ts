@@ -27,6 +27,16 @@ export function hasTag(headers: IncomingHttpHeaders, etag: string): boolean {
   return headers['if-none-match'] !== undefined && isUnchanged(headers, etag, Infinity)
 }
 
+/**
+ * The tags of `If-Match`, without quotes; undefined: any state will do (RFC 9110 §13.1.1). A tag that a proxy has made weak
+ * when it compressed the answer is taken as it was.
+ */
+export function expectedTags(headers: IncomingHttpHeaders): string[] | undefined {
+  const given = headers['if-match']?.trim()
+  if (given === undefined || given === '*') return undefined
+  return given.split(',').map(tag => tag.trim().replace(/^W\//, '').replace(/^"(.*)"$/, '$1'))
+}
+
 function resolveRange(first: string, last: string, bytes: number): Wanted {
   if (first !== '' && last !== '' && Number(last) < Number(first)) return { outcome: 'all' }
   const from = first === '' ? Math.max(0, bytes - Number(last)) : Number(first)

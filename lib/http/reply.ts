@@ -15,6 +15,7 @@ export const statusOf: Record<RefusalKind, number> = {
   method: 405,
   timed_out: 408,
   conflict: 409,
+  precondition: 412,
   too_large: 413,
   unsupported_type: 415,
   misdirected: 421,

@@ -9,4 +9,6 @@ export interface SettingDescription {
   unit: string | null
   default: string
   help: string
+  /** Of a list: the only items that it takes. */
+  choices?: readonly string[]
 }

@@ -5,6 +5,8 @@ import type { Actor, AuditEvent } from '../model/audit.js'
 import type { EventKey } from '../model/deployment.js'
 import { eventKeys, maskedAddress, maxNotificationTargets, settingsTargetId, suggestedKind } from '../model/notification-target.js'
 import type { NotificationKind, NotificationTarget, NotificationTargetView } from '../model/notification-target.js'
+import { checkSeen } from '../model/seen.js'
+import type { Seen } from '../model/seen.js'
 import { signingSecretFault } from '../model/signing-secret.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
 import {
@@ -34,8 +36,8 @@ export interface Targets {
   list(): NotificationTargetView[]
   /** Without a kind it gets the one that its address suggests. Refuses: 400, 409 `too_many_targets`. */
   create(fields: TargetFields & { name: string; url: string }, actor: Actor): Promise<NotificationTargetView>
-  /** Refuses: 400, 404, 409 `settings_target`. */
-  update(id: string, fields: TargetFields, actor: Actor): Promise<NotificationTargetView>
+  /** Refuses: 400, 404, 409 `settings_target`, 412 `changed_since`. */
+  update(id: string, fields: TargetFields & Seen, actor: Actor): Promise<NotificationTargetView>
   /** Refuses: 404, 409 `settings_target`. */
   remove(id: string, actor: Actor): Promise<void>
   /** The destinations of an event of a project. */
@@ -125,9 +127,10 @@ export function createTargets(needs: TargetsNeeds): Targets {
         return viewOf(target)
       }),
 
-    update: (id, fields, actor) =>
+    update: (id, { seen, ...fields }, actor) =>
       store.write(tx => {
         const before = existing(tx, id)
+        checkSeen({ seen }, before.updatedAt, 'The notification target')
         checkProjects(tx, fields.projectIds ?? [], before.projectIds)
         const kind = fields.kind ?? before.kind
         const target = checked({

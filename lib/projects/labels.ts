@@ -4,6 +4,8 @@ import { Refusal, notFound } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { labelColors } from '../model/label.js'
 import type { Label, LabelColor, LabelKind } from '../model/label.js'
+import { checkSeen } from '../model/seen.js'
+import type { Seen } from '../model/seen.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
 import {
   deleteLabel,
@@ -26,8 +28,8 @@ export interface Labels {
   list(): Label[]
   /** Without a colour it gets the first that none has. Refuses: 409 `name_taken`. */
   create(fields: LabelFields & { name: string }, actor: Actor): Promise<Label>
-  /** Refuses: 404, 409 `name_taken`. */
-  update(id: string, fields: LabelFields, actor: Actor): Promise<Label>
+  /** Refuses: 404, 409 `name_taken`, 412 `changed_since`. */
+  update(id: string, fields: LabelFields & Seen, actor: Actor): Promise<Label>
   /** Resolves with the number of projects it was taken from. Refuses: 404. */
   remove(id: string, actor: Actor): Promise<number>
 }
@@ -79,6 +81,7 @@ export function createLabels(kind: LabelKind, { store, clock, ids, audit }: Need
     update: (id, fields, actor) =>
       store.write(tx => {
         const before = existing(tx, id)
+        checkSeen(fields, before.updatedAt, `The ${kind}`)
         if (fields.name !== undefined) checkName(tx, fields.name, id)
         updateLabel(tx, kind, id, {
           name: fields.name ?? before.name,

@@ -5,6 +5,8 @@ import type { Actor, AuditEvent } from '../model/audit.js'
 import type { DeploymentStatus, FinalStatus } from '../model/deployment.js'
 import { defaultEnv } from '../model/project.js'
 import type { Project } from '../model/project.js'
+import { checkSeen } from '../model/seen.js'
+import type { Seen } from '../model/seen.js'
 import { findRights, tryRights, umaskOf } from '../proc/identity.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
 import { keepReads } from '../store/kept-reads.js'
@@ -50,8 +52,8 @@ export interface Projects {
   get(id: string): Project
   /** Refuses: 400 for a path that may not be a target or an unknown label, 409 for a path that is taken. */
   create(fields: NewProject, actor: Actor): Promise<Project>
-  /** As `create`; also 404, and 409 where the path would change under a running deployment. */
-  update(id: string, fields: ProjectFields, actor: Actor): Promise<Project>
+  /** As `create`; also 404, 409 where the path would change under a running deployment, and 412 `changed_since`. */
+  update(id: string, fields: ProjectFields & Seen, actor: Actor): Promise<Project>
   /** With its records, archives and outputs; never anything under its deployPath. Refuses: 404, 409 while one runs. */
   remove(id: string, actor: Actor): Promise<void>
   /** A new deploy token; the old one is void. Refuses: 404. */
@@ -128,10 +130,11 @@ export function createProjects({ store, clock, ids, audit, home, allowSystemPath
       })
     },
 
-    async update(id, given, actor) {
+    async update(id, { seen, ...given }, actor) {
       await checkRights(given, found(find(id), id))
       return store.write(tx => {
         const before = existing(tx, id)
+        checkSeen({ seen }, before.updatedAt, 'The project')
         const fields = present(checked(tx, given))
         if (fields.deployPath !== undefined && fields.deployPath !== before.deployPath) {
           checkPathIsFree(fields.deployPath, id)

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { wantedPart } from '../../lib/http/conditional.js'
+import { expectedTags, wantedPart } from '../../lib/http/conditional.js'
 
 const file = { etag: '"abc"', modifiedMs: Date.parse('2026-01-02T03:04:05.678Z'), bytes: 100 }
 const date = 'Fri, 02 Jan 2026 03:04:05 GMT'
@@ -45,4 +45,12 @@ for (const [headers, expected] of cases) {
 
 t.test('an empty file has no part', async t => {
   t.equal(wantedPart({ range: 'bytes=0-' }, { ...file, bytes: 0 }).outcome, 'unsatisfiable')
+})
+
+t.test('If-Match names the states that a change expects', async t => {
+  for (const [given, expected] of [
+    [undefined, undefined], ['*', undefined], ['"a"', ['a']], [' W/"a" , "b"', ['a', 'b']], ['a', ['a']], ['', ['']]
+  ] as const) {
+    t.same(expectedTags(given === undefined ? {} : { 'if-match': given }), expected, String(given))
+  }
 })

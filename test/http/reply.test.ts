@@ -5,7 +5,7 @@ import { mergeHeaders, refusalReply, wholeReply } from '../../lib/http/reply.js'
 
 t.test('each kind of refusal has its status', async t => {
   const statuses: Record<RefusalKind, number> = {
-    invalid: 400, usage: 400, unauthorized: 401, forbidden: 403, not_found: 404, method: 405, timed_out: 408, conflict: 409,
+    invalid: 400, usage: 400, unauthorized: 401, forbidden: 403, not_found: 404, method: 405, timed_out: 408, conflict: 409, precondition: 412,
     too_large: 413, unsupported_type: 415, misdirected: 421, upgrade: 426, too_many: 429, unsupported: 501, unavailable: 503
   }
   for (const [kind, status] of Object.entries(statuses)) {

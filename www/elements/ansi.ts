@@ -1,6 +1,7 @@
 /*
  * The colours of a line of output: SGR (ECMA-48 §8.3.117) with xterm's 256 and true colours, carried over line ends.
- * Everything else that a program says to its terminal (CSI, OSC, single escapes, control characters) is left out;
+ * Hyperlinks (OSC 8) of http and https are kept, too. Everything else that a program says to its terminal (CSI, OSC, single
+ * escapes, control characters) is left out;
  * after a carriage return the line begins anew, as a progress bar means it.
  */
 
@@ -16,6 +17,8 @@ export interface TextStyle {
   readonly isUnderlined: boolean
   readonly isInverse: boolean
   readonly isStruck: boolean
+  /** The address that the text leads to. */
+  readonly href: string | null
 }
 
 export interface Span {
@@ -31,13 +34,14 @@ export const plainStyle: TextStyle = {
   isItalic: false,
   isUnderlined: false,
   isInverse: false,
-  isStruck: false
+  isStruck: false,
+  href: null
 }
 
 /** What a program says to its terminal, each form also as the line's end cuts it off. */
 const forms = [
   /\x1b\[([0-9:;<=>?]*)[ -/]*([@-~])/, // CSI, with its parameters and its final byte
-  /\x1b\][^\x07\x1b]*(?:\x07|\x1b\\|$)/, // OSC: titles, links
+  /\x1b\]([^\x07\x1b]*)(?:\x07|\x1b\\|$)/, // OSC, with its text: titles, links
   /\x1b[PX^_][^\x1b]*(?:\x1b\\|$)/, // DCS and its like
   /\x1b[ -/]*[0-OQ-WYZ\\`-~]/, // escapes of two characters
   /\x1b\[[0-9:;<=>?]*[ -/]*/, // a CSI without its end
@@ -51,17 +55,30 @@ export function parseAnsi(line: string, style: TextStyle): { spans: Span[]; styl
   if (!hasControl(text)) return { spans: text === '' ? [] : [{ text, style }], style }
   const spans: Span[] = []
   let current = style
+  // A link ends with its line: one that is never closed would cover the rest of the log.
+  let href: string | null = null
   let from = 0
   const take = (end: number): void => {
-    if (end > from) spans.push({ text: text.slice(from, end), style: current })
+    if (end > from) spans.push({ text: text.slice(from, end), style: href === null ? current : { ...current, href } })
   }
   for (const found of text.matchAll(sequence)) {
     take(found.index)
     from = found.index + found[0].length
+    if (found[3]?.startsWith('8;')) href = linkOf(found[3])
     if (found[2] === 'm' && !/[<=>?]/.test(found[1] as string)) current = select(current, found[1] as string)
   }
   take(text.length)
   return { spans, style: current }
+}
+
+/** Longer addresses are no links. */
+const maxAddressLength = 2083
+
+/** The address of `8;PARAMETERS;ADDRESS`; null where a link ends, and for addresses that are not of the web. */
+function linkOf(command: string): string | null {
+  const address = command.slice(command.indexOf(';', 2) + 1)
+  if (!/^https?:\/\//i.test(address) || address.length > maxAddressLength || !URL.canParse(address)) return null
+  return new URL(address).href
 }
 
 /** The text without any of it. */

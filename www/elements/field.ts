@@ -1,5 +1,6 @@
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
+import { twoLines } from '../words/errors.js'
 
 export interface Field {
   /** Of the control, and with `form` of its id. */
@@ -58,7 +59,7 @@ export function field(field: Field): Template {
         : html`<datalist id="${id}-proposals">${field.proposals.map(each => html`<option value="${each}"></option>`)}</datalist>`}
       ${field.error === undefined
         ? null
-        : html`<p class="error" id="${id}-error">${icon('warning')}<span>${field.error}</span></p>`}
+        : html`<p class="error" id="${id}-error">${icon('warning')}<span>${twoLines(field.error)}</span></p>`}
       ${field.hint === undefined ? null : html`<p class="hint" id="${id}-hint">${field.hint}</p>`}
     </div>`
 }
@@ -74,5 +75,5 @@ export function submitted(event: Event): Record<string, string> {
 /** An error that belongs to no field. */
 export function errorLine(sentence: string | null): Template | null {
   if (sentence === null) return null
-  return html`<p class="error-line" role="alert">${icon('warning')}<span>${sentence}</span></p>`
+  return html`<p class="error-line" role="alert">${icon('warning')}<span>${twoLines(sentence)}</span></p>`
 }

@@ -5,6 +5,7 @@ import { numberWords, t } from '../words/t.js'
 import { partsOf, visible } from './import-parts.js'
 import type { ImportPart } from './import-parts.js'
 import { maskWords } from './words.js'
+import { serverWords } from '../words/errors.js'
 
 /** Of one part; the others are counted. */
 const shownIds = 200
@@ -89,7 +90,7 @@ function notesOf({ artifacts, notes }: ImportResult): Template | null {
   return html`
     <ul class="notes">
       ${artifacts.failed.map(({ id, error }) => html`
-        <li class="failed">${icon('failed')}<span class="anywhere">${t('The archive of {id} is not in place: {error}', { id, error })}</span></li>`)}
+        <li class="failed">${icon('failed')}<span class="anywhere">${t('The archive of {id} is not in place: {error}', { id, error: serverWords(error) })}</span></li>`)}
       ${notes.map(note => html`<li>${icon('warning')}<span class="anywhere">${note}</span></li>`)}
     </ul>`
 }

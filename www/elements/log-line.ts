@@ -62,7 +62,8 @@ function textNodes(spans: Span[], pattern: RegExp | null): Node[] {
   const whole = spans.length === 1 ? (spans[0] as Span).text : spans.map(span => span.text).join('')
   const links = linksIn(whole)
   const hits = pattern === null ? [] : hitsIn(whole, pattern)
-  if (links.length === 0 && hits.length === 0) return spans.map(styledNode)
+  const hasHrefs = spans.some(({ style }) => style.href !== null)
+  if (links.length === 0 && hits.length === 0 && !hasHrefs) return spans.map(styledNode)
   return piecesOf(spans, links, hits).map(pieceNode)
 }
 
@@ -78,6 +79,8 @@ function pieceNode(piece: Piece): Node {
   anchor.href = piece.href
   anchor.rel = 'noopener noreferrer'
   anchor.target = '_blank'
+  // A hyperlink may say something else than where it leads.
+  if (piece.style.href !== null) anchor.title = piece.href
   anchor.append(node)
   return anchor
 }

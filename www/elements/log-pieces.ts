@@ -69,7 +69,7 @@ export function piecesOf(spans: readonly Span[], links: readonly Stretch[], hits
       pieces.push({
         text: whole.slice(at, to),
         style,
-        href: led === undefined ? null : whole.slice(led.from, led.to),
+        href: style.href ?? (led === undefined ? null : whole.slice(led.from, led.to)),
         isHit: within(hits, at) !== undefined
       })
       at = to

@@ -47,6 +47,11 @@ export const settingGroups: readonly SettingGroup[] = [
   }
 ]
 
+/** What the form calls each setting; English, said by t(). */
+export const settingLabels: Readonly<Record<string, string>> = Object.fromEntries(
+  settingGroups.flatMap(({ rows }) => rows.map(({ key, words }) => [key, words]))
+)
+
 export interface NamedSetting extends SettingDescription {
   /** English; said by t(). */
   words: string

@@ -45,7 +45,7 @@ export class SvcAdminToken extends SvcElement {
         ${field({
           form: 'token', name: 'oldToken', label: t('Current token'), type: 'password', isRequired: true, isMono: true,
           autocomplete: 'current-password', value: this.#oldToken,
-          error: isOld ? (refusal.code === 'wrong_token' ? t('This is not the admin token.') : refusal.message) : undefined
+          error: isOld ? (refusal.code === 'wrong_token' ? t('This is not the admin token.') : errorWords(refusal)) : undefined
         })}
         ${field({
           form: 'token', name: 'newToken', label: t('New token'), type: this.#isShown ? 'text' : 'password', isRequired: true,

@@ -2,6 +2,7 @@ import type { BrokenProject, DeploymentBrief } from '../../lib/model/overview.js
 import { css, SvcElement } from '../dom/element.js'
 import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
+import { serverWords, twoLines } from '../words/errors.js'
 import { t } from '../words/t.js'
 import { deploymentWords } from './words.js'
 
@@ -82,7 +83,7 @@ function line(item: BrokenProject, isSingle: boolean): Template {
 /** Why it failed, as far as one sentence tells. */
 function reason(failed: DeploymentBrief): unknown {
   if (failed.backgroundFailed) return t('The post-deploy script failed in the background, after the deployment.')
-  return html`<span translate="no">${failed.errorMessage ?? deploymentWords(failed)}</span>`
+  return html`<span translate="no">${failed.errorMessage === null ? deploymentWords(failed) : twoLines(serverWords(failed.errorMessage))}</span>`
 }
 
 /** What is in the target meanwhile. */

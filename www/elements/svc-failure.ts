@@ -7,6 +7,7 @@ import { plainStyle } from './ansi.js'
 import { plainFormat } from './log-format.js'
 import { lineNode } from './log-line.js'
 import { spanWords, stepWords } from './words.js'
+import { serverWords, twoLines } from '../words/errors.js'
 import { t } from '../words/t.js'
 
 /** The reader wants to see this line in the output. */
@@ -92,7 +93,7 @@ export class SvcFailure extends SvcElement {
     return html`
       ${icon('failed')}
       <div role="alert">
-        ${errorMessage === null ? html`<p>${t('The deployment failed. Its output says where.')}</p>` : html`<p translate="no">${errorMessage}</p>`}
+        ${errorMessage === null ? html`<p>${t('The deployment failed. Its output says where.')}</p>` : html`<p translate="no">${twoLines(serverWords(errorMessage))}</p>`}
         ${step === undefined ? null : html`<p class="muted small">${stepLine(step)}</p>`}
       </div>
       ${last === undefined

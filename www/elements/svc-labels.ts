@@ -6,9 +6,12 @@ import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { createResource, loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
+import { saveMerged } from '../state/merge.js'
+import type { Loaded } from '../state/merge.js'
 import { countWords, t } from '../words/t.js'
 import { errorLine, field, submitted } from './field.js'
 import { moved, orderChanges } from './label-order.js'
+import type { SvcConflict } from './svc-conflict.js'
 import { labelColorRows } from './svc-label.js'
 import { NoticeEvent } from './svc-notices.js'
 import { errorWords } from './words.js'
@@ -105,7 +108,8 @@ export class SvcLabels extends SvcElement {
       ${staleLine(this.#labels)}
       <div class="card">${loaded(this.#labels, 'the labels', labels => this.#list(labels))}</div>
       <p class="unseen" role="status">${this.#said}</p>
-      <svc-dialog heading="${this.#heading()}" .content="${this.#content()}" @dialogclose="${() => this.#open({ kind: 'none' })}"></svc-dialog>`
+      <svc-dialog heading="${this.#heading()}" .content="${this.#content()}" @dialogclose="${() => this.#open({ kind: 'none' })}"></svc-dialog>
+      <svc-conflict></svc-conflict>`
   }
 
   #list(labels: Label[]): Template {
@@ -207,8 +211,8 @@ export class SvcLabels extends SvcElement {
     await this.#busy(async () => {
       // Behind those that have an order; where none has, the names are it.
       const last = Math.max(0, ...(this.#labels.value ?? []).map(({ sortOrder }) => sortOrder))
-      if (before !== undefined) await this.calls.updateLabel(this.kind, before.id, { name, color })
-      else await this.calls.createLabel(this.kind, { name, color, ...(last === 0 ? {} : { sortOrder: last + 1 }) })
+      if (before !== undefined) return this.#change(before, { name, color })
+      return this.calls.createLabel(this.kind, { name, color, ...(last === 0 ? {} : { sortOrder: last + 1 }) })
     })
   }
 
@@ -220,15 +224,38 @@ export class SvcLabels extends SvcElement {
     })
   }
 
-  /** Closes the dialog when it is done, and shows what is there now. */
-  async #busy(work: () => Promise<void>): Promise<void> {
+  /** False: the reader went back to the form. */
+  async #change(before: Label, mine: { name: string; color: LabelColor }): Promise<boolean> {
+    const loaded = (label: Label): Loaded<Label> => ({ values: { name: label.name, color: label.color }, tag: label.updatedAt, state: label })
+    const shown = (name: string, value: unknown): string =>
+      name === 'color' ? t(labelColorRows.find(({ color }) => color === value)?.words ?? '') : String(value)
+    const saved = await saveMerged({
+      base: loaded(before),
+      mine,
+      send: (changes, tag) => this.calls.updateLabel(this.kind, before.id, changes, tag),
+      keep: theirs => theirs,
+      load: async () => {
+        const label = (await this.calls.labels(this.kind)).find(({ id }) => id === before.id)
+        if (label === undefined) throw new Error(t('It was deleted meanwhile.'))
+        return loaded(label)
+      },
+      choose: conflicts => (this.querySelector('svc-conflict') as SvcConflict).ask(conflicts.map(({ name, mine, theirs }) => ({
+        name, label: name === 'color' ? t('Colour') : t('Name'), mine: shown(name, mine), theirs: shown(name, theirs)
+      })))
+    })
+    return saved !== null
+  }
+
+  /** Closes the dialog when it is done, unless the work gives false, and shows what is there now. */
+  async #busy(work: () => Promise<unknown>): Promise<void> {
     this.#isBusy = true
     this.#refusal = null
     this.update()
     try {
-      await work()
-      this.#dialog = { kind: 'none' }
-      await this.#labels.load()
+      if (await work() !== false) {
+        this.#dialog = { kind: 'none' }
+        await this.#labels.load()
+      }
     } catch (error) {
       this.#refusal = error
     }
@@ -243,7 +270,10 @@ export class SvcLabels extends SvcElement {
     const name = labels[from]?.name ?? ''
     this.#said = t('{name} is now at place {place} of {count}', { name, place: to + 1, count: order.length })
     try {
-      for (const { id, sortOrder } of changes) await this.calls.updateLabel(this.kind, id, { sortOrder })
+      for (const { id, sortOrder } of changes) {
+        const { updatedAt } = await this.calls.updateLabel(this.kind, id, { sortOrder }, null)
+        this.#labels.set((this.#labels.value ?? []).map(label => (label.id === id ? { ...label, updatedAt } : label)))
+      }
     } catch (error) {
       this.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
       await this.#labels.load()

@@ -94,9 +94,9 @@ export class SvcLogAdd extends SvcElement {
     if (paths.length > most) {
       return t('{count} paths are more than {most}: add them in parts.', { count: paths.length, most })
     }
-    const { message, field } = this.#refusal instanceof Refused ? this.#refusal : { message: '', field: undefined }
+    const field = this.#refusal instanceof Refused ? this.#refusal.field : undefined
     const index = /^items\[(\d+)\]/.exec(field ?? '')?.[1]
-    return index === undefined ? null : t('Line {line}: {problem}', { line: Number(index) + 1, problem: message })
+    return index === undefined ? null : t('Line {line}: {problem}', { line: Number(index) + 1, problem: errorWords(this.#refusal) })
   }
 
   #type(value: string): void {

@@ -169,7 +169,7 @@ export class SvcLogSources extends SvcElement {
 
   #form(source: LogSource): Template {
     const refusal = this.#refusal
-    const ofLabel = refusal instanceof Refused && refusal.field === 'label' ? refusal.message : undefined
+    const ofLabel = refusal instanceof Refused && refusal.field === 'label' ? errorWords(refusal) : undefined
     return html`
       <form class="change" @submit="${(event: Event) => void this.#save(event, source)}"
         @keydown="${(event: Event) => (event as KeyboardEvent).key === 'Escape' && this.#change(null)}">
@@ -215,7 +215,7 @@ export class SvcLogSources extends SvcElement {
           this.#standings.set(source.id, { size: (await this.calls.meta(source.id, this.signal)).size })
         } catch (error) {
           if (!(error instanceof Refused)) return
-          this.#standings.set(source.id, { problem: error.message, isMissing: error.code === 'file_missing' })
+          this.#standings.set(source.id, { problem: errorWords(error), isMissing: error.code === 'file_missing' })
         }
         this.update()
       }

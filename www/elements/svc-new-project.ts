@@ -78,7 +78,7 @@ export class SvcNewProject extends SvcElement {
   protected override view(): Template {
     const refusal = this.#refusal
     const errorOf = (name: string): string | undefined =>
-      refusal instanceof Refused && refusal.field === name ? refusal.message : undefined
+      refusal instanceof Refused && refusal.field === name ? errorWords(refusal) : undefined
     const isOfField = refusal instanceof Refused && ownFields.has(refusal.field ?? '')
     return html`
       <form class="form" @submit="${(event: Event) => void this.#create(event)}">

@@ -1,6 +1,7 @@
 import { css, SvcElement } from '../dom/element.js'
 import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
+import { twoLines } from '../words/errors.js'
 import { t } from '../words/t.js'
 
 export type NoticeKind = 'success' | 'failed'
@@ -106,7 +107,7 @@ export class SvcNotices extends SvcElement {
     return html`${notice === null ? [] : [keyed(String(notice.id), html`
       <div class="${notice.kind}">
         ${icon(notice.kind === 'success' ? 'success' : 'warning')}
-        <p>${notice.address === null ? notice.text : html`<a href="${notice.address}">${notice.text}</a>`}</p>
+        <p>${notice.address === null ? twoLines(notice.text) : html`<a href="${notice.address}">${notice.text}</a>`}</p>
         <button type="button" class="quiet" aria-label="${t('Close this notice')}" @click="${() => this.clear()}">
           ${icon('close')}
         </button>

@@ -5,8 +5,12 @@ import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { Refused } from '../server/client.js'
 import type { TargetCalls, TargetFields, TargetList } from '../server/target-calls.js'
+import { saveMerged } from '../state/merge.js'
+import type { Loaded } from '../state/merge.js'
+import { fieldLabels, fieldOf } from '../words/errors.js'
 import { t } from '../words/t.js'
 import { errorLine, field, submitted } from './field.js'
+import { SvcConflict } from './svc-conflict.js'
 import { eventRows, kindOfAddress, kindRow, kindRows } from './target-kinds.js'
 import { errorWords } from './words.js'
 
@@ -66,7 +70,7 @@ export class SvcNotificationTarget extends SvcElement {
   protected override view(): Template {
     const { target } = this
     const refused = this.#refusal instanceof Refused ? this.#refusal : null
-    const errorOf = (name: string): string | undefined => (refused?.field === name ? refused.message : undefined)
+    const errorOf = (name: string): string | undefined => (refused !== null && fieldOf(refused) === name ? errorWords(refused) : undefined)
     const isElsewhere = this.#refusal !== null && !fields.some(name => errorOf(name) !== undefined)
     return html`
       <form class="form" novalidate="" @submit="${(event: Event) => void this.#save(event)}">
@@ -98,7 +102,8 @@ export class SvcNotificationTarget extends SvcElement {
           <button type="button" @click="${() => this.dispatchEvent(new TargetFormEvent(false))}">${t('Cancel')}</button>
           <button class="primary" disabled="${this.#isBusy}">${target === null ? t('Add') : t('Save')}</button>
         </div>
-      </form>`
+      </form>
+      <svc-conflict></svc-conflict>`
   }
 
   #secret(error: string | undefined): Template {
@@ -191,14 +196,49 @@ export class SvcNotificationTarget extends SvcElement {
     this.#refusal = null
     this.update()
     try {
-      await (this.target === null ? this.calls.create(given) : this.calls.update(this.target.id, given))
-      this.dispatchEvent(new TargetFormEvent(true))
+      const isSaved = this.target === null ? (await this.calls.create(given), true) : await this.#change(this.target, given)
+      if (isSaved) this.dispatchEvent(new TargetFormEvent(true))
     } catch (error) {
       this.#refusal = error
     }
     this.#isBusy = false
     this.update()
   }
+
+  /** False: the reader went back to the form. The address is known by what is shown of it, the secret is not known. */
+  async #change(before: NotificationTargetView, given: TargetFields): Promise<boolean> {
+    const { id } = before
+    const loaded = (target: NotificationTargetView): Loaded<null> => {
+      const { name, kind, events, projectIds, enabled, address } = target
+      return { values: { name, kind, events, projectIds, enabled, url: address === before.address ? '' : address }, tag: target.updatedAt, state: null }
+    }
+    const saved = await saveMerged({
+      base: loaded(before),
+      mine: { ...given },
+      send: async (changes, tag) => (await this.calls.update(id, changes, tag), true),
+      keep: () => true,
+      load: async () => {
+        const target = (await this.calls.list()).items.find(target => target.id === id)
+        if (target === undefined) throw new Error(t('It was deleted meanwhile.'))
+        return loaded(target)
+      },
+      choose: conflicts => (this.querySelector('svc-conflict') as SvcConflict).ask(conflicts.map(({ name, mine, theirs }) => ({
+        name, label: name === 'enabled' ? t('Messages are sent') : t(fieldLabels[name] ?? name), mine: this.#shown(name, mine), theirs: this.#shown(name, theirs)
+      })))
+    })
+    return saved !== null
+  }
+
+  /** The value of a field as the form shows it. */
+  #shown(name: string, value: unknown): string {
+    if (name === 'kind') return t(kindRow(value as NotificationKind).words)
+    if (name === 'events') return eventRows.filter(({ event }) => (value as string[]).includes(event)).map(({ words }) => t(words)).join(', ')
+    if (name === 'projectIds') {
+      const ids = value as string[]
+      return ids.length === 0 ? t('All projects') : ids.map(id => this.#projects?.find(project => project.id === id)?.name ?? id).join(', ')
+    }
+    return typeof value === 'boolean' ? (value ? t('On') : t('Off')) : String(value)
+  }
 }
 
-export const elements = { 'svc-notification-target': SvcNotificationTarget }
+export const elements = { 'svc-notification-target': SvcNotificationTarget, 'svc-conflict': SvcConflict }

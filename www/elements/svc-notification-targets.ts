@@ -8,10 +8,11 @@ import { countWords, t } from '../words/t.js'
 import { errorLine } from './field.js'
 import { question } from './question.js'
 import { NoticeEvent } from './svc-notices.js'
-import { SvcNotificationTarget } from './svc-notification-target.js'
+import { elements as formElements } from './svc-notification-target.js'
 import type { TargetFormEvent } from './svc-notification-target.js'
 import { eventRows, kindRow } from './target-kinds.js'
 import { errorWords, spanWords } from './words.js'
+import { serverWords, twoLines } from '../words/errors.js'
 
 /** Where notifications go: added, changed, tested, deleted. Property `calls`. Event `notice`. */
 export class SvcNotificationTargets extends SvcElement {
@@ -193,7 +194,7 @@ export function resultOf({ success, statusCode, durationMs, attempts, error }: W
   const tried = attempts === 0 ? '' : ` (${countWords(attempts, 'attempt')}, ${spanWords(durationMs)})`
   return success
     ? html`<span class="good">${t('Delivered: status {status} after {time}', { status: statusCode ?? '–', time: spanWords(durationMs) })}</span>`
-    : html`<span class="bad">${error ?? t('The test message was not delivered')}${tried}</span>`
+    : html`<span class="bad">${error === undefined ? t('The test message was not delivered') : twoLines(serverWords(error))}${tried}</span>`
 }
 
-export const elements = { 'svc-notification-targets': SvcNotificationTargets, 'svc-notification-target': SvcNotificationTarget }
+export const elements = { 'svc-notification-targets': SvcNotificationTargets, ...formElements }

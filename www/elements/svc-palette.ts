@@ -5,6 +5,7 @@ import type { PageContext } from '../pages/page.js'
 import { rooms, tabs } from '../router.js'
 import type { FoundGroup } from '../server/calls.js'
 import { t } from '../words/t.js'
+import { errorWords } from './words.js'
 import { matchRank } from './match-rank.js'
 import { DialogCloseEvent } from './svc-dialog.js'
 
@@ -153,7 +154,7 @@ export class SvcPalette extends SvcElement {
     } catch (error) {
       if (signal.aborted) return
       this.#found = []
-      this.#problem = error instanceof Error ? error.message : String(error)
+      this.#problem = errorWords(error)
     }
     this.update()
   }

@@ -7,6 +7,7 @@ import { createResource } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
 import { numberWords, t } from '../words/t.js'
 import { errorWords, sizeWords, spanWords } from './words.js'
+import { serverWords, twoLines } from '../words/errors.js'
 
 const refreshMs = 5000
 
@@ -70,7 +71,7 @@ export class SvcPm2 extends SvcElement {
     if (value === undefined) {
       return html`<p class="muted small">${error === undefined ? t('Asking PM2…') : errorWords(error)}</p>`
     }
-    if (!value.bound) return html`<p class="muted small anywhere">${value.message}</p>`
+    if (!value.bound) return html`<p class="muted small anywhere">${twoLines(serverWords(value.message))}</p>`
     if (!value.found) return html`<p class="state">${icon('warning')}${t('PM2 knows no application of this name')}</p>`
     return details(value)
   }

@@ -5,11 +5,15 @@ import { Refused } from '../server/client.js'
 import { css, SvcElement } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
+import { saveMerged } from '../state/merge.js'
+import type { Loaded } from '../state/merge.js'
+import { fieldLabels } from '../words/errors.js'
 import { t } from '../words/t.js'
 import { errorLine, field, submitted } from './field.js'
 import type { Field } from './field.js'
 import { categoryField } from './category-field.js'
 import { pathField } from './path-field.js'
+import type { SvcConflict } from './svc-conflict.js'
 import { NoticeEvent } from './svc-notices.js'
 import { TagChoiceEvent } from './svc-tag-choice.js'
 import { errorWords } from './words.js'
@@ -93,8 +97,9 @@ export class SvcProjectForm extends SvcElement {
     return this.#project
   }
 
+  /** While something is unsaved, the form keeps the state that was changed: saving asks about the newer one. */
   set project(project: Project) {
-    this.#project = project
+    if (!this.#isUnsaved) this.#project = project
     this.update()
   }
 
@@ -216,7 +221,8 @@ export class SvcProjectForm extends SvcElement {
           <button class="primary" disabled="${this.#isBusy || !this.#isUnsaved}">${t('Save')}</button>
           ${this.#isUnsaved ? html`<span class="muted small">${t('Not saved yet.')}</span>` : null}
         </div>
-      </form>`
+      </form>
+      <svc-conflict></svc-conflict>`
   }
 
   #input(name: string): HTMLInputElement {
@@ -274,16 +280,45 @@ export class SvcProjectForm extends SvcElement {
     this.#isBusy = true
     this.update()
     try {
-      const project = await this.calls.update(this.#project.id, fields)
+      const project = await this.#saveMerged(fields)
+      if (project === null) return
       this.#tagIds = null
       this.#unsaved(false)
+      this.#project = project
       this.dispatchEvent(new ProjectChangeEvent(project))
       this.dispatchEvent(new NoticeEvent(t('Saved')))
     } catch (error) {
       this.#refusal = error
+    } finally {
+      this.#isBusy = false
+      this.update()
     }
-    this.#isBusy = false
-    this.update()
+  }
+
+  #saveMerged(fields: ProjectFields): Promise<Project | null> {
+    const { id } = this.#project
+    const loaded = (project: Project): Loaded<Project> => ({ values: { ...project }, tag: project.updatedAt, state: project })
+    return saveMerged({
+      base: loaded(this.#project),
+      mine: { ...fields },
+      send: (changes, tag) => this.calls.update(id, changes as ProjectFields, tag),
+      keep: theirs => theirs,
+      load: async () => loaded(await this.calls.get(id)),
+      choose: conflicts => (this.querySelector('svc-conflict') as SvcConflict).ask(conflicts.map(({ name, mine, theirs }) => ({
+        name, label: t(fieldLabels[name] ?? 'Do not wait for the post-deploy script'), mine: this.#shown(name, mine), theirs: this.#shown(name, theirs)
+      })))
+    })
+  }
+
+  /** The value of a field as the form shows it. */
+  #shown(name: string, value: unknown): string {
+    const { categories, tags } = this.#labels
+    const nameOf = (labels: Labels['tags'], id: unknown): string => labels.find(label => label.id === id)?.name ?? String(id ?? '')
+    if (name === 'categoryId') return nameOf(categories, value)
+    if (name === 'tagIds') return (value as string[]).map(id => nameOf(tags, id)).join(', ')
+    if (name === 'allowClientScripts') return t(clientScripts.find(({ allowed }) => allowed === value)?.words ?? '')
+    if (typeof value === 'boolean') return value ? t('On') : t('Off')
+    return Array.isArray(value) ? value.join(' ') : String(value ?? '')
   }
 }
 

@@ -10,6 +10,7 @@ import { projectRow } from './project-row.js'
 import { createSelection } from './selection.js'
 import type { BulkDoneEvent } from './svc-project-bulk.js'
 import type { SvcRows } from './svc-rows.js'
+import { serverWords, twoLines } from '../words/errors.js'
 
 /** The reader wants a project at the top, or no longer. */
 export class PinEvent extends Event {
@@ -195,7 +196,7 @@ export class SvcProjectList extends SvcElement {
     return html`
       <div class="failures" role="alert">
         ${errorLine(t('{projects} could not be changed, and stay chosen:', { projects }))}
-        <ul>${failed.map(({ name, error }) => html`<li><b>${name}</b>${error}</li>`)}</ul>
+        <ul>${failed.map(({ name, error }) => html`<li><b>${name}</b>${twoLines(serverWords(error))}</li>`)}</ul>
         <button type="button" class="quiet" aria-label="${t('Close this list')}" @click="${() => this.#failuresRead()}">
           ${icon('close')}
         </button>

@@ -6,6 +6,7 @@ import { css, SvcElement } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { t } from '../words/t.js'
+import { SvcConflict } from './svc-conflict.js'
 import { SvcLabel } from './svc-label.js'
 import { SvcPlaces } from './svc-places.js'
 import { SvcProjectDelete } from './svc-project-delete.js'
@@ -101,6 +102,7 @@ export class SvcProjectSettings extends SvcElement {
 export const elements = {
   'svc-project-settings': SvcProjectSettings,
   'svc-project-form': SvcProjectForm,
+  'svc-conflict': SvcConflict,
   'svc-variables': SvcVariables,
   'svc-project-token': SvcProjectToken,
   'svc-project-delete': SvcProjectDelete,

@@ -4,6 +4,7 @@ import type { Template } from '../dom/html.js'
 import type { TerminalEnd, TerminalState } from '../server/terminal.js'
 import { t } from '../words/t.js'
 import type { TerminalSession } from './terminal-session.js'
+import { serverWords, twoLines } from '../words/errors.js'
 
 /** A session's state as a word; none for one that is as it should be. */
 export function stateWords(state: TerminalState): string {
@@ -34,8 +35,8 @@ export function noteOf({ link }: TerminalSession, onAgain: () => void): Template
 }
 
 /** How a session ended, as a sentence; where the server ended it, in its words. */
-function endWords(end: TerminalEnd): string {
-  if (end.kind === 'closed') return end.message
+function endWords(end: TerminalEnd): unknown {
+  if (end.kind === 'closed') return twoLines(serverWords(end.message))
   if (end.signal !== null) return t('The shell was ended by {signal}.', { signal: end.signal })
   if (end.exitCode === 0) return t('The shell has ended.')
   return t('The shell has ended with exit code {code}.', { code: String(end.exitCode) })
@@ -47,6 +48,6 @@ export function noTerminal({ reason = '' }: TerminalAvailability): Template {
     <div class="page-head"><h1>${t('Terminal')}</h1></div>
     <div class="card state">
       <h2>${t('There is no terminal on this server')}</h2>
-      <p class="muted" translate="no">${reason}</p>
+      <p class="muted" translate="no">${twoLines(serverWords(reason))}</p>
     </div>`
 }

@@ -171,7 +171,4 @@ export function durationMs(deployment: Pick<DeploymentRow, 'startTime' | 'endTim
   return (deployment.endTime === null ? nowMs : Date.parse(deployment.endTime)) - Date.parse(deployment.startTime)
 }
 
-/** An error as a sentence. */
-export function errorWords(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}
+export { errorWords } from '../words/errors.js'

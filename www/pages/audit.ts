@@ -11,6 +11,7 @@ import { SvcTime } from '../elements/facts.js'
 import { addressWords } from '../elements/words.js'
 import { createAdminCalls } from '../server/admin-calls.js'
 import type { AdminCalls } from '../server/admin-calls.js'
+import { detailWords } from '../words/errors.js'
 import { countWords, t } from '../words/t.js'
 import { Page } from './page.js'
 
@@ -209,7 +210,7 @@ function entryRow(entry: AuditEntry, names: ReadonlyMap<string, string>): Templa
 }
 
 /** What it was done to: a project by its name, a deployment as a link, anything else as it is kept. */
-function whatOf({ projectId, target, detail }: AuditEntry, names: ReadonlyMap<string, string>): Template {
+function whatOf({ action, projectId, target, detail }: AuditEntry, names: ReadonlyMap<string, string>): Template {
   const name = projectId === null ? undefined : (names.get(projectId) ?? projectId)
   const ofProject = name === undefined ? null : html`<a href="${`projects/${projectId}`}">${name}</a>`
   const rest = target === null || target === projectId
@@ -217,8 +218,14 @@ function whatOf({ projectId, target, detail }: AuditEntry, names: ReadonlyMap<st
     : target.startsWith('dep_')
       ? html`<a href="${`deployments/${target}`}"><code>${target}</code></a>`
       : html`<code>${target}</code>`
-  const parts = [ofProject, rest, detail === name ? null : detail].filter(part => part !== null)
+  const parts = [ofProject, rest, detail === null || detail === name ? null : detailOf(action, detail)].filter(part => part !== null)
   return html`${parts.map((part, index) => html`${index === 0 ? '' : ' · '}${part}`)}`
+}
+
+/** The server's own words are on hover, where they are others. */
+function detailOf(action: string, detail: string): unknown {
+  const words = detailWords(action, detail)
+  return words === detail ? detail : html`<span title="${detail}">${words}</span>`
 }
 
 function actorOf(actor: string, names: ReadonlyMap<string, string>): string {

@@ -2,6 +2,7 @@ import { css } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { roomTabs } from '../elements/room-tabs.js'
+import { SvcConflict } from '../elements/svc-conflict.js'
 import { SvcDialog } from '../elements/svc-dialog.js'
 import { SvcLabel } from '../elements/svc-label.js'
 import { SvcLabels } from '../elements/svc-labels.js'
@@ -43,5 +44,5 @@ export class LabelsPage extends Page {
 }
 
 export const elements = {
-  'svc-page-labels': LabelsPage, 'svc-labels': SvcLabels, 'svc-label': SvcLabel, 'svc-dialog': SvcDialog
+  'svc-page-labels': LabelsPage, 'svc-labels': SvcLabels, 'svc-label': SvcLabel, 'svc-dialog': SvcDialog, 'svc-conflict': SvcConflict
 }

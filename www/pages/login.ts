@@ -3,6 +3,7 @@ import { css } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { errorLine, field, submitted } from '../elements/field.js'
+import { errorWords } from '../elements/words.js'
 import { Page } from './page.js'
 import { countWords, t } from '../words/t.js'
 
@@ -79,7 +80,7 @@ export class LoginPage extends Page {
     try {
       this.context.session.begin(await this.context.calls.login(token.trim(), remember !== undefined))
     } catch (error) {
-      this.#problem = error instanceof Error ? error.message : String(error)
+      this.#problem = errorWords(error)
       if (error instanceof Refused && error.retryAfterSeconds !== undefined) {
         this.#lockedUntilMs = Date.now() + error.retryAfterSeconds * 1000
       }

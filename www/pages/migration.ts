@@ -11,6 +11,7 @@ import { SvcExport } from '../elements/svc-export.js'
 import { SvcImport } from '../elements/svc-import.js'
 import { createAdminCalls } from '../server/admin-calls.js'
 import type { AdminCalls } from '../server/admin-calls.js'
+import { serverWords, twoLines } from '../words/errors.js'
 import { t } from '../words/t.js'
 import { Page } from './page.js'
 
@@ -93,8 +94,8 @@ function findings(list: Finding[]): Template {
       ${sorted.map(({ level, message, next }) => html`
         <li class="${level}">
           ${icon(level === 'ok' ? 'success' : level === 'error' ? 'failed' : 'warning')}
-          <p><span class="unseen">${said[level]}: </span><span translate="no">${message}</span></p>
-          ${next === null ? null : html`<p class="muted small" translate="no">${next}</p>`}
+          <p><span class="unseen">${said[level]}: </span><span translate="no">${twoLines(serverWords(message))}</span></p>
+          ${next === null ? null : html`<p class="muted small" translate="no">${twoLines(serverWords(next))}</p>`}
         </li>`)}
     </ul>`
 }

@@ -2,6 +2,7 @@ import type { ResourceSnapshot } from '../../lib/model/machine.js'
 import type { Calls } from '../server/calls.js'
 import type { Client, Connection } from '../server/client.js'
 import { SvcElement } from '../dom/element.js'
+import { errorWords } from '../elements/words.js'
 import { NoticeEvent } from '../elements/svc-notices.js'
 import type { NoticeKind } from '../elements/svc-notices.js'
 import type { Place, Router } from '../router.js'
@@ -127,7 +128,7 @@ export abstract class Page extends SvcElement {
     try {
       await work()
     } catch (error) {
-      this.notify(error instanceof Error ? error.message : String(error), 'failed')
+      this.notify(errorWords(error), 'failed')
     }
     this.update()
   }

@@ -4,7 +4,7 @@ import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { errorLine } from '../elements/field.js'
 import { roomTabs } from '../elements/room-tabs.js'
-import { groupSettings } from '../elements/setting-groups.js'
+import { groupSettings, settingLabels } from '../elements/setting-groups.js'
 import type { NamedSetting } from '../elements/setting-groups.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
@@ -14,18 +14,23 @@ import { SvcDialog } from '../elements/svc-dialog.js'
 import { elements as sessionElements } from '../elements/svc-sessions.js'
 import { elements as targetElements, resultOf } from '../elements/svc-notification-targets.js'
 import type { SvcNotificationTargets } from '../elements/svc-notification-targets.js'
-import { errorWords } from '../elements/words.js'
+import type { SvcConflict } from '../elements/svc-conflict.js'
+import { eventRows } from '../elements/target-kinds.js'
+import { errorWords, maskWords } from '../elements/words.js'
+import { saveMerged } from '../state/merge.js'
 import { createAdminCalls } from '../server/admin-calls.js'
 import type { AdminCalls, WebhookTest } from '../server/admin-calls.js'
 import { Refused } from '../server/client.js'
 import { createTargetCalls } from '../server/target-calls.js'
 import type { TargetCalls } from '../server/target-calls.js'
+import { twoLines } from '../words/errors.js'
 import { countWords, t } from '../words/t.js'
 import { Page } from './page.js'
 
 interface Shown {
   schema: SettingDescription[]
   values: Record<string, string>
+  tag: string | null
 }
 
 /** Every setting, as the server describes them. Query `key`: the one that has the focus. */
@@ -54,6 +59,8 @@ export class SettingsPage extends Page {
       .test p { flex: 1 1 260px; min-width: 0; overflow-wrap: anywhere; font-size: var(--size-13); }
       .test .good { color: var(--success); }
       .test .bad { color: var(--failure); }
+      .name .label { font-weight: 500; }
+      .checks { display: flex; flex-wrap: wrap; gap: 6px 20px; }
       .save { display: flex; flex-wrap: wrap; align-items: center; gap: 12px; }
       /* While something is not saved, the way to save it is in sight. */
       .save.due {
@@ -88,8 +95,8 @@ export class SettingsPage extends Page {
     this.#calls = createAdminCalls(this.context.client)
     this.#targetCalls = createTargetCalls(this.context.client)
     this.#shown = this.resource(async signal => {
-      const [schema, values] = await Promise.all([this.#calls.settingsSchema(signal), this.#calls.settings(signal)])
-      return { schema, values }
+      const [schema, { values, tag }] = await Promise.all([this.#calls.settingsSchema(signal), this.#calls.settings(signal)])
+      return { schema, values, tag }
     })
     this.listen(window, 'beforeunload', event => {
       if (this.#changes().length > 0) event.preventDefault()
@@ -153,6 +160,7 @@ export class SettingsPage extends Page {
           </div>
         </form>
         <svc-sessions .calls="${this.#calls}" .session="${this.context.session}" .changes="${this.context.changes}"></svc-sessions>
+        <svc-conflict class="of-settings"></svc-conflict>
         <svc-admin-token .calls="${this.#calls}"></svc-admin-token>
       </div>`
   }
@@ -160,14 +168,16 @@ export class SettingsPage extends Page {
   #setting(setting: NamedSetting, kept: string): Template {
     const { key, type, help } = setting
     const value = this.#draft.get(key) ?? kept
-    const error = this.#refusal instanceof Refused && this.#refusal.field === key ? this.#refusal.message : undefined
+    const error = this.#refusal instanceof Refused && this.#refusal.field === key ? errorWords(this.#refusal, settingLabels) : undefined
     const fallback = type === 'flag' || setting.default === '' ? null : t('Default: {value}', { value: setting.default })
-    const hints = [type === 'list' ? t('Several, with commas between them.') : null, fallback].filter(Boolean).join(' ')
+    const hints = setting.choices !== undefined ? '' : [type === 'list' ? t('Several, with commas between them.') : null, fallback].filter(Boolean).join(' ')
     const described = `setting-${key}-help${hints === '' ? '' : ` setting-${key}-hint`}${error === undefined ? '' : ` setting-${key}-error`}`
     return html`
       <div class="${this.place.query.get('key') === key ? 'setting sought' : 'setting'}">
         <div class="name">
-          <label for="${`setting-${key}`}">${t(setting.words)}</label>
+          ${setting.choices === undefined
+            ? html`<label for="${`setting-${key}`}">${t(setting.words)}</label>`
+            : html`<span class="label" id="${`setting-${key}-name`}">${t(setting.words)}</span>`}
           <span class="muted small" id="${`setting-${key}-help`}">${t(help)}</span>
           <code>${key}</code>
           ${this.#draft.has(key) ? html`<span class="changed">${t('Changed')}</span>` : null}
@@ -176,14 +186,16 @@ export class SettingsPage extends Page {
           ${this.#control(setting, { value, described, isWrong: error !== undefined })}
           ${error === undefined
             ? null
-            : html`<p class="error" id="${`setting-${key}-error`}">${icon('warning')}<span>${error}</span></p>`}
+            : html`<p class="error" id="${`setting-${key}-error`}">${icon('warning')}<span>${twoLines(error)}</span></p>`}
           ${hints === '' ? null : html`<p class="hint" id="${`setting-${key}-hint`}">${hints}</p>`}
         </div>
       </div>`
   }
 
-  #control({ key, type, unit }: NamedSetting, { value, described, isWrong }: ControlState): Template {
+  #control(setting: NamedSetting, { value, described, isWrong }: ControlState): Template {
+    const { key, type, unit, choices } = setting
     const id = `setting-${key}`
+    if (choices !== undefined) return this.#choices(key, { choices, value, described })
     const onInput = (event: Event): void => this.#edit(key, (event.currentTarget as HTMLInputElement).value)
     if (type === 'flag') {
       const onChange = (event: Event): void => this.#edit(key, String((event.currentTarget as HTMLInputElement).checked))
@@ -209,6 +221,21 @@ export class SettingsPage extends Page {
             </button>
             <svc-copy .text="${value}"></svc-copy>`
           : null}
+      </div>`
+  }
+
+  /** A list of which every item is known: what is checked, is in it. */
+  #choices(key: string, { choices, value, described }: ChoicesState): Template {
+    const chosen = value.split(/[\s,]+/).filter(Boolean)
+    const check = (choice: string, isChecked: boolean): void =>
+      this.#edit(key, choices.filter(each => (each === choice ? isChecked : chosen.includes(each))).join(','))
+    return html`
+      <div class="checks" role="group" id="${`setting-${key}`}" tabindex="-1" aria-labelledby="${`setting-${key}-name`}" aria-describedby="${described}">
+        ${choices.map(choice => html`
+          <label class="check">
+            <input type="checkbox" .checked="${chosen.includes(choice)}" @change="${(event: Event) => check(choice, (event.currentTarget as HTMLInputElement).checked)}">
+            <span>${t(eventRows.find(({ event }) => event === choice)?.words ?? choice)}</span>
+          </label>`)}
       </div>`
   }
 
@@ -255,7 +282,7 @@ export class SettingsPage extends Page {
     this.#refusal = null
     this.update()
     try {
-      await this.#calls.saveSettings(Object.fromEntries(changes))
+      if (!(await this.#saveMerged(Object.fromEntries(changes)))) return
       // What was typed while it was being saved stays a change.
       for (const [key, value] of changes) if (this.#draft.get(key) === value) this.#draft.delete(key)
       this.#test = null
@@ -267,9 +294,32 @@ export class SettingsPage extends Page {
       this.#refusal = error
       const field = error instanceof Refused ? error.field : undefined
       if (field !== undefined) this.querySelector<HTMLElement>(`[id="${CSS.escape(`setting-${field}`)}"]`)?.focus()
+    } finally {
+      this.#isSaving = false
+      this.update()
     }
-    this.#isSaving = false
-    this.update()
+  }
+
+  /** False: the reader went back to the form. */
+  async #saveMerged(mine: Record<string, string>): Promise<boolean> {
+    const { schema, values, tag } = this.#shown.value as Shown
+    const shown = (key: string, value: unknown): string => {
+      const setting = schema.find(setting => setting.key === key)
+      if (setting?.type === 'secret') return value === '' ? '' : maskWords(String(value))
+      if (setting?.type === 'flag') return value === 'true' ? t('On') : t('Off')
+      return String(value)
+    }
+    const saved = await saveMerged({
+      base: { values, tag, state: null },
+      mine,
+      send: async (changes, tag) => (await this.#calls.saveSettings(changes as Record<string, string>, tag), true),
+      keep: () => true,
+      load: async () => ({ ...(await this.#calls.settings()), state: null }),
+      choose: conflicts => (this.querySelector('svc-conflict.of-settings') as SvcConflict).ask(conflicts.map(({ name, mine, theirs }) => ({
+        name, label: t(settingLabels[name] ?? name), mine: shown(name, mine), theirs: shown(name, theirs)
+      })))
+    })
+    return saved !== null
   }
 
   async #sendTest(): Promise<void> {
@@ -282,6 +332,12 @@ export class SettingsPage extends Page {
     }
     this.update()
   }
+}
+
+interface ChoicesState {
+  choices: readonly string[]
+  value: string
+  described: string
 }
 
 interface ControlState {

@@ -81,7 +81,7 @@ export class StoragePage extends Page {
       const [usage, projects, settings] = await Promise.all([
         this.#calls.storage(signal), this.context.calls.projects(signal), this.#calls.settings(signal)
       ])
-      return { usage, projects, keep: Number(settings['keep_archives'] ?? 10) }
+      return { usage, projects, keep: Number(settings.values['keep_archives'] ?? 10) }
     })
   }
 

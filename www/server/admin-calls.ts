@@ -6,6 +6,7 @@ import type { SettingDescription } from '../../lib/model/setting.js'
 import type { StorageUsage } from '../../lib/model/storage.js'
 import type { Finding } from '../../lib/model/transfer.js'
 import type { ListedSession } from '../../lib/model/session.js'
+import { ifMatch } from './client.js'
 import type { Client } from './client.js'
 
 export interface AuditQuery {
@@ -46,6 +47,11 @@ export interface WebhookTest {
   error?: string
 }
 
+export interface SettingsState {
+  values: Record<string, string>
+  tag: string | null
+}
+
 export interface LabelFields {
   name?: string
   color?: LabelColor
@@ -60,16 +66,19 @@ export interface AdminCalls {
   storage(signal?: AbortSignal): Promise<StorageUsage>
   clean(request: CleanRequest): Promise<CleanResult>
   audit(query: AuditQuery, signal?: AbortSignal): Promise<AuditEntry[]>
-  settings(signal?: AbortSignal): Promise<Record<string, string>>
+  /** The values, and the tag of their state. */
+  settings(signal?: AbortSignal): Promise<SettingsState>
   settingsSchema(signal?: AbortSignal): Promise<SettingDescription[]>
-  saveSettings(patch: Record<string, string>): Promise<void>
+  /** Of another state than `tag` names, a change is refused with `changed_since`. */
+  saveSettings(patch: Record<string, string>, tag: string | null): Promise<void>
   testWebhook(signal?: AbortSignal): Promise<WebhookTest>
   changeToken(tokens: { oldToken: string; newToken: string }): Promise<void>
   sessions(signal?: AbortSignal): Promise<ListedSession[]>
   endSession(id: string): Promise<void>
   labels(kind: LabelKind, signal?: AbortSignal): Promise<Label[]>
   createLabel(kind: LabelKind, fields: LabelFields & { name: string }): Promise<Label>
-  updateLabel(kind: LabelKind, id: string, fields: LabelFields): Promise<Label>
+  /** `tag`: the `updatedAt` of the state that is changed; null: any. */
+  updateLabel(kind: LabelKind, id: string, fields: LabelFields, tag: string | null): Promise<Label>
   deleteLabel(kind: LabelKind, id: string): Promise<void>
   verify(signal?: AbortSignal): Promise<Finding[]>
 }
@@ -77,7 +86,7 @@ export interface AdminCalls {
 const paths: Record<LabelKind, string> = { category: 'api/categories', tag: 'api/tags' }
 
 /** The paths of these rooms in one place. */
-export function createAdminCalls({ ask }: Client): AdminCalls {
+export function createAdminCalls({ ask, send }: Client): AdminCalls {
   const segment = encodeURIComponent
   return {
     // 503 is the answer of an unhealthy server, in the same shape (§4.8).
@@ -94,12 +103,16 @@ export function createAdminCalls({ ask }: Client): AdminCalls {
       for (const [name, value] of Object.entries(query)) if (value !== undefined) sought.set(name, String(value))
       return (await ask<{ items: AuditEntry[] }>('GET', `api/audit?${sought}`, { signal })).items
     },
-    settings: signal => ask('GET', 'api/settings', { signal }),
+    async settings(signal) {
+      const response = await send('GET', 'api/settings', { signal })
+      const tag = response.headers.get('etag')?.replace(/^W\//, '').replaceAll('"', '') ?? null
+      return { values: await response.json(), tag }
+    },
     async settingsSchema(signal) {
       return (await ask<{ settings: SettingDescription[] }>('GET', 'api/settings/schema', { signal })).settings
     },
-    async saveSettings(body) {
-      await ask('PUT', 'api/settings', { body })
+    async saveSettings(body, tag) {
+      await ask('PUT', 'api/settings', { body, headers: ifMatch(tag) })
     },
     testWebhook: signal => ask('POST', 'api/settings/webhook-test', { signal }),
     async changeToken({ oldToken, newToken }) {
@@ -115,8 +128,8 @@ export function createAdminCalls({ ask }: Client): AdminCalls {
     async createLabel(kind, body) {
       return (await ask<Record<LabelKind, Label>>('POST', paths[kind], { body }))[kind]
     },
-    async updateLabel(kind, id, body) {
-      return (await ask<Record<LabelKind, Label>>('PUT', `${paths[kind]}/${segment(id)}`, { body }))[kind]
+    async updateLabel(kind, id, body, tag) {
+      return (await ask<Record<LabelKind, Label>>('PUT', `${paths[kind]}/${segment(id)}`, { body, headers: ifMatch(tag) }))[kind]
     },
     async deleteLabel(kind, id) {
       await ask('DELETE', `${paths[kind]}/${segment(id)}`)

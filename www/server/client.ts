@@ -19,6 +19,11 @@ export class Refused extends Error {
   }
 }
 
+/** The header of a change that is made for one state of a record, by its tag; null: for any. */
+export function ifMatch(tag: string | null): Record<string, string> {
+  return tag === null ? {} : { 'if-match': `"${tag}"` }
+}
+
 /** The request did not reach the server, or its answer was cut. */
 export class Unreachable extends Error {
   constructor(cause: unknown) {

@@ -4,6 +4,7 @@ import type { Label } from '../../lib/model/label.js'
 import type { Pm2App, Pm2Binding } from '../../lib/model/pm2.js'
 import type { Project, RecentScripts } from '../../lib/model/project.js'
 import type { GivenVariable, Variable } from '../../lib/model/variable.js'
+import { ifMatch } from './client.js'
 import type { Client } from './client.js'
 
 /** Categories and tags, as a project's labels. */
@@ -38,7 +39,9 @@ export interface ProjectCalls {
   /** What a new project's directory may be proposed below; empty: nothing is set. */
   defaultPath(signal?: AbortSignal): Promise<string>
   create(fields: ProjectFields): Promise<Project>
-  update(id: string, fields: ProjectFields): Promise<Project>
+  get(id: string): Promise<Project>
+  /** `tag`: the `updatedAt` of the state that is changed; another state is refused with `changed_since`. */
+  update(id: string, fields: ProjectFields, tag: string | null): Promise<Project>
   pin(id: string, pinned: boolean): Promise<Project>
   /** Any number of projects. */
   bulk(ids: readonly string[], action: BulkAction): Promise<BulkOutcome>
@@ -79,8 +82,9 @@ export function createProjectCalls({ ask, send, address }: Client): ProjectCalls
     async create(body) {
       return (await ask<{ project: Project }>('POST', 'api/projects', { body })).project
     },
-    async update(id, body) {
-      return (await ask<{ project: Project }>('PUT', of(id), { body })).project
+    get: id => ask('GET', of(id)),
+    async update(id, body, tag) {
+      return (await ask<{ project: Project }>('PUT', of(id), { body, headers: ifMatch(tag) })).project
     },
     async pin(id, pinned) {
       return (await ask<{ project: Project }>('PUT', `${of(id)}/pin`, { body: { pinned } })).project

@@ -1,6 +1,7 @@
 import type { EventKey } from '../../lib/model/deployment.js'
 import type { NotificationKind, NotificationTargetView } from '../../lib/model/notification-target.js'
 import type { WebhookTest } from './admin-calls.js'
+import { ifMatch } from './client.js'
 import type { Client } from './client.js'
 
 /** What is written of a target; what is left out stays as it is. */
@@ -24,7 +25,8 @@ export interface TargetList {
 export interface TargetCalls {
   list(signal?: AbortSignal): Promise<TargetList>
   create(fields: TargetFields): Promise<void>
-  update(id: string, fields: TargetFields): Promise<void>
+  /** `tag`: the `updatedAt` of the state that is changed; another state is refused with `changed_since`. */
+  update(id: string, fields: TargetFields, tag: string | null): Promise<void>
   remove(id: string): Promise<void>
   test(id: string, signal?: AbortSignal): Promise<WebhookTest>
   /** All projects, to choose from. */
@@ -38,8 +40,8 @@ export function createTargetCalls({ ask }: Pick<Client, 'ask'>): TargetCalls {
     async create(body) {
       await ask('POST', 'api/notification-targets', { body })
     },
-    async update(id, body) {
-      await ask('PUT', path(id), { body })
+    async update(id, body, tag) {
+      await ask('PUT', path(id), { body, headers: ifMatch(tag) })
     },
     async remove(id) {
       await ask('DELETE', path(id))

@@ -4,6 +4,7 @@ import type { ConnectionState } from '../server/client.js'
 import type { LogCalls, RangeQuery } from '../server/log-calls.js'
 import { followEvents } from '../server/sse.js'
 import type { ServerEvent } from '../server/sse.js'
+import { errorWords, streamWords } from '../words/errors.js'
 import { t } from '../words/t.js'
 import { createHeldLines } from './held-lines.js'
 import type { HeldLimits, LinePart } from './held-lines.js'
@@ -197,7 +198,7 @@ export class LogFile extends Announcer implements LogText {
 
   #failed(error: unknown): void {
     if (this.#needs.signal.aborted) return
-    this.#problem = error instanceof Error ? error.message : String(error)
+    this.#problem = errorWords(error)
     if (error instanceof Refused) this.#state = error.code === 'file_missing' ? 'missing' : 'failed'
     this.announce()
   }
@@ -275,7 +276,7 @@ export class LogFile extends Announcer implements LogText {
     else if (event === 'rotated') this.#rotated((JSON.parse(data) as { at: string }).at)
     else if (event === 'gap') this.#gap((JSON.parse(data) as { bytes: number }).bytes)
     else if (event === 'error') {
-      this.#problem = (JSON.parse(data) as { message: string }).message
+      this.#problem = streamWords(data)
       if (this.#state === 'loading') this.#state = 'missing'
     }
     this.announce()

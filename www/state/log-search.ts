@@ -4,6 +4,7 @@ import { Refused } from '../server/client.js'
 import { readEvents } from '../server/sse.js'
 import type { ServerEvent } from '../server/sse.js'
 import { Announcer } from './log-text.js'
+import { errorWords, streamWords } from '../words/errors.js'
 
 /** `cut`: there are older hits than those that were asked for. */
 export type SearchState = 'running' | 'done' | 'cut' | 'cancelled' | 'failed'
@@ -72,7 +73,7 @@ export class LogSearch extends Announcer implements LogSearching {
       this.state = this.#stop.signal.aborted ? 'cancelled' : 'failed'
       // What the server refuses it refuses again.
       this.#isBroken = this.state === 'failed' && !(error instanceof Refused)
-      this.problem = this.state === 'failed' && error instanceof Error ? error.message : null
+      this.problem = this.state === 'failed' ? errorWords(error) : null
     }
     this.announce()
   }
@@ -104,7 +105,7 @@ export class LogSearch extends Announcer implements LogSearching {
     else if (event === 'done' && this.state === 'running') this.state = 'done'
     else if (event === 'error') {
       this.state = 'failed'
-      this.problem = (JSON.parse(data) as { message: string }).message
+      this.problem = streamWords(data)
     }
     this.announce()
   }

@@ -2,6 +2,7 @@ import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { Unreachable } from '../server/client.js'
 import { errorWords } from '../elements/words.js'
+import { twoLines } from '../words/errors.js'
 import { t } from '../words/t.js'
 
 /** Something loaded from the server, and how that stands. `value` survives a failed reload. */
@@ -99,7 +100,7 @@ function failed<T>(resource: Resource<T>, what: string): Template {
   return html`
     <div class="state" role="alert">
       <h2>${t('Could not load {what}', { what: t(what) })}</h2>
-      <p class="muted">${errorWords(resource.error)}</p>
+      <p class="muted">${twoLines(errorWords(resource.error))}</p>
       <button type="button" @click="${() => void resource.load()}">${t('Try again')}</button>
     </div>`
 }

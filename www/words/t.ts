@@ -7,6 +7,7 @@ export type Language = 'en' | 'zh'
 export type Words = Readonly<Record<string, string>>
 
 const known = new Map<string, string>()
+const byPrefix = new Map<string, { of: number; words: ReadonlyMap<string, string> }>()
 let current: Language = 'en'
 
 /** Chooses the language; before the first text is shown, since nothing is rendered again for it. */
@@ -21,6 +22,16 @@ export function language(): Language {
 /** Adds a table of English texts and what they are in the current language. */
 export function addWords(words: Words): void {
   for (const [english, other] of Object.entries(words)) known.set(english, other)
+}
+
+/** The words whose keys begin with a prefix, by the rest of the key. */
+export function wordsFor(prefix: string): ReadonlyMap<string, string> {
+  let found = byPrefix.get(prefix)
+  if (found === undefined || found.of !== known.size) {
+    const words = new Map([...known].flatMap(([key, text]) => (key.startsWith(prefix) ? [[key.slice(prefix.length), text] as const] : [])))
+    byPrefix.set(prefix, (found = { of: known.size, words }))
+  }
+  return found.words
 }
 
 /** The text in the reader's language, `{name}` replaced by the value of that name; English where none is known. */

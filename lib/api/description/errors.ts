@@ -20,6 +20,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   broken_package: { kind: 'invalid', means: 'A file of the import package is malformed' },
   cannot_write_there: { kind: 'unavailable', means: 'The server cannot write the file that "to" names' },
   changed_meanwhile: { kind: 'conflict', means: 'It changed during the request; try again' },
+  changed_since: { kind: 'precondition', means: 'The record is not in the state that If-Match names' },
   clashing_projects: { kind: 'conflict', means: 'A project of the package has the target or the token of another one' },
   client_scripts_off: { kind: 'forbidden', means: 'The project does not run scripts that a client sends' },
   confirmation_needed: { kind: 'invalid', means: 'The request needs a header that confirms it' },

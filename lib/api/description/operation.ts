@@ -63,6 +63,12 @@ export function query(name: string, description: string, given: JsonSchema = { t
   return { in: 'query', name, description, schema: given, ...(required && { required }) }
 }
 
+/** Of a change: `what` names the state that it is made for. */
+export const ifMatch = (what: string): Parameter => ({
+  in: 'header', name: 'If-Match', description: `${what}, in quotes. If the record is in another state, nothing is changed: 412`, schema: { type: 'string' }
+})
+export const ifUpdatedAt = ifMatch('The `updatedAt` of the record')
+
 export const limitOf = (fallback: number, max: number): Parameter =>
   query('limit', `Maximum number of items; larger values become ${max}. Default: ${fallback}`, { type: 'integer', minimum: 1 })
 export const daysOf = (fallback: number): Parameter =>

@@ -28,7 +28,7 @@ import { searchTypes, type SearchItem, type SearchResult } from '../../system/se
 import type { Durations } from '../../system/stats.js'
 import type { DatabaseState } from '../../transfer/verify.js'
 import {
-  anyOf, boolean, constant, dictionary, instant, integer, list, named, nullable, nullableInstant, number, oneOf, optional, record, text
+  anyOf, boolean, constant, dictionary, instant, integer, list, named, nullable, nullableInstant, number, oneOf, optional, record, schema, text
 } from './schema.js'
 
 const projectId = text('proj_1a2b3c4d5e6f7a8b')
@@ -162,7 +162,7 @@ export const healthDetail = record<HealthDetail>({
 
 export const settingDescription = record<SettingDescription>({
   key: text('max_upload_size'), type: oneOf(['text', 'secret', 'number', 'flag', 'list'], 'number'), unit: nullable(text('MB')), default: text('500'),
-  help: text('Maximum size of an archive.')
+  help: text('Maximum size of an archive.'), choices: optional(schema<readonly string[]>({ type: 'array', items: { type: 'string' } }, ['deploy_success']))
 })
 export const settingValues = dictionary(text('500'), { max_upload_size: '500' })
 

@@ -39,8 +39,23 @@ const cases: Array<{ what: string; input: string; expected: Shown }> = [
   {
     what: 'other sequences are left out',
     input: `a${e}2Kb${e}?25lc\x1b]0;title\x07d\x1b]8;;http://x\x1b\\e\x1b(Bf`,
-    expected: [['a', {}], ['b', {}], ['c', {}], ['d', {}], ['e', {}], ['f', {}]]
+    expected: [['a', {}], ['b', {}], ['c', {}], ['d', {}], ['e', { href: 'http://x/' }], ['f', { href: 'http://x/' }]]
   },
+  {
+    what: 'a hyperlink of http or https, with parameters, ended by BEL or ST; colours do not end it',
+    input: `a\x1b]8;id=1;https://x.example/?q=1;2\x07b${e}31mc${e}0md\x1b]8;;\x1b\\e`,
+    expected: [
+      ['a', {}], ['b', { href: 'https://x.example/?q=1;2' }], ['c', { href: 'https://x.example/?q=1;2', foreground: 1 }],
+      ['d', { href: 'https://x.example/?q=1;2' }], ['e', {}]
+    ]
+  },
+  {
+    what: 'addresses that are not of the web are no links',
+    input: ['javascript:alert(1)', 'file:///etc/passwd', 'data:text/html,x', 'https://', 'https:x', `https://x/${'a'.repeat(3000)}`, 'relative']
+      .map(address => `\x1b]8;;${address}\x07x`).join(''),
+    expected: ['x', 'x', 'x', 'x', 'x', 'x', 'x'].map(text => [text, {}])
+  },
+  { what: 'a hyperlink cut by the end of the line', input: 'a\x1b]8;;https://x.exa', expected: [['a', {}]] },
   { what: 'private parameters are no colours', input: `${e}?31mx${e}>4;1my`, expected: [['x', {}], ['y', {}]] },
   { what: 'a sequence cut by the end of the line', input: `a${e}3`, expected: [['a', {}]] },
   {
@@ -70,6 +85,12 @@ t.test('a style lasts over the end of the line', async t => {
   const second = parseAnsi(`still${e}0m not`, first.style)
   t.same(second.spans.map(({ text, style }) => [text, style.foreground]), [['still', 2], [' not', null]])
   t.equal(second.style, plainStyle)
+})
+
+t.test('a hyperlink ends with its line', async t => {
+  const first = parseAnsi(`${e}32m\x1b]8;;https://x.example/\x1b\\open`, plainStyle)
+  t.equal(first.spans[0]?.style.href, 'https://x.example/')
+  t.same(parseAnsi('next', first.style).spans.map(({ style }) => [style.href, style.foreground]), [[null, 2]])
 })
 
 t.test('a megabyte of escapes is read without going back over it', async t => {

@@ -66,7 +66,9 @@ t.test('every text of the frame and of each page is there in Chinese', async t =
   }
   for (const file of readdirSync(new URL('words/zh/', compiled)).filter(name => name.endsWith('.js'))) {
     for (const [english, chinese] of Object.entries(await tableOf(file.slice(0, -3)))) {
-      t.same(holes(chinese), holes(english), `“${english}” keeps its holes`)
+      // The sentence of the server itself stands below its translation, which may therefore leave something out.
+      const expected = english.startsWith('server:') ? holes(english).filter(hole => holes(chinese).includes(hole)) : holes(english)
+      t.same(holes(chinese), expected, `“${english}” keeps its holes`)
     }
   }
 })

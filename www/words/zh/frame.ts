@@ -1,7 +1,20 @@
 import type { Words } from '../t.js'
+import { words as server } from './server.js'
 
 /** The frame, and the elements that several pages share. */
 export const words: Words = {
+  ...server,
+  'Changed by somebody else': '已被他人更改',
+  'These values were changed elsewhere after you opened the form. Choose which to keep. Your other changes are saved, too.':
+    '您打开表单之后，以下值已在别处被更改。请选择要保留的值。您的其他更改也会保存。',
+  'Yours': '您的值',
+  'On the server now': '服务器上现在的值',
+  'Back to the form': '返回表单',
+  'It was deleted meanwhile.': '它已被删除。',
+  'empty': '空',
+  'On': '开',
+  'Off': '关',
+  'Save': '保存',
   '{seen}, claims {claimed}': '{seen}，自称 {claimed}',
   'Overview': '概览',
   'Projects': '项目',

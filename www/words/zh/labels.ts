@@ -22,7 +22,6 @@ export const words: Words = {
   'Name': '名称',
   'Colour': '颜色',
   'Create': '创建',
-  'Save': '保存',
   'Delete': '删除',
   '{count} has it.': '{count}使用它。',
   '{count} have it.': '{count}使用它。',

@@ -29,7 +29,6 @@ export const words: Words = {
   'Name': '名称',
   'Kind': '类型',
   'Cancel': '取消',
-  'Save': '保存',
   'Choose on the server…': '在服务器上选择…',
   'Files on the server': '服务器上的文件',
   'Absolute paths, one a line, up to 50. A file may be added before it exists.': '绝对路径，每行一个，最多 50 个。文件尚不存在时也可以添加。',

@@ -38,7 +38,6 @@ export const words: Words = {
   'No variables yet.': '还没有变量。',
   'A secret without a value: scripts do not run before it is set': '机密尚无值：设置之前脚本不会运行',
   'Secret': '机密',
-  'empty': '空',
   'Value': '值',
   'Empty: the value stays as it is.': '留空：保持原值。',
   'Lines like NAME=value': '形如 NAME=value 的行',
@@ -173,7 +172,6 @@ export const words: Words = {
   'Variables of a push': '推送的变量',
   'Where a push that carries scripts is refused, only these of its variables reach the scripts set here. Names, or how they begin with a *.':
     '拒绝携带脚本的推送时，只有这里列出的推送变量会传给此处设置的脚本。填写变量名，或以 * 结尾的前缀。',
-  'Save': '保存',
   'Saved': '已保存',
   'Not saved yet.': '尚未保存。',
   'Leave without saving?': '不保存就离开？',

@@ -4,7 +4,7 @@ import type { Label } from '../../../model/label.js'
 import type { Project } from '../../../model/project.js'
 import type { Variable } from '../../../model/variable.js'
 import { variablesChangeFields, variablesFields } from '../../variables.js'
-import { answer, any, media, query, type Operations } from '../operation.js'
+import { answer, any, ifUpdatedAt, media, query, type Operations } from '../operation.js'
 import { bulkOutcome, done, fileContent, fileEntry, label, project, projectOverview, recentScripts, success, variable } from '../records.js'
 import { integer, list, record, text, type Schema } from '../schema.js'
 
@@ -45,9 +45,10 @@ export const projectOperations: Operations = {
   'PUT /api/projects/:id': {
     summary: 'Change a project',
     description: 'Fields that are absent keep their values.',
+    parameters: [ifUpdatedAt],
     body: projectFields,
     answers: answer('The project', oneProject),
-    errors: ['not_found', 'path_taken', 'deployment_running']
+    errors: ['not_found', 'changed_since', 'path_taken', 'deployment_running']
   },
   'DELETE /api/projects/:id': {
     summary: 'Delete a project, its records and its archives',
@@ -141,7 +142,8 @@ function labelOperations({ kind, path, one, removed }: LabelAnswers): Operations
       summary: `Create a ${kind}`, body: newLabelFields, answers: answer(`The ${kind}`, one), errors: ['name_taken']
     },
     [`PUT /api/${path}/:id`]: {
-      summary: `Change a ${kind}`, body: labelFields, answers: answer(`The ${kind}`, one), errors: ['not_found', 'name_taken']
+      summary: `Change a ${kind}`, parameters: [ifUpdatedAt], body: labelFields, answers: answer(`The ${kind}`, one),
+      errors: ['not_found', 'name_taken', 'changed_since']
     },
     [`DELETE /api/${path}/:id`]: {
       summary: `Delete a ${kind}`,

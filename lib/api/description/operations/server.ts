@@ -7,7 +7,7 @@ import { notificationKinds, type NotificationKind, type NotificationTargetView }
 import type { Pm2App } from '../../../model/pm2.js'
 import type { SettingDescription } from '../../../model/setting.js'
 import type { TerminalAvailability } from '../../../model/terminal.js'
-import { any, anything, answer, daysOf, limitOf, media, query, type Operations } from '../operation.js'
+import { any, anything, answer, daysOf, ifMatch, ifUpdatedAt, limitOf, media, query, type Operations } from '../operation.js'
 import {
   auditEntry, changeVersions, cleaned, done, durations, healthDetail, healthReport, heatmap, machineHistory, notificationTarget, overview, placeHome, placeListing, pm2App, pm2Binding, resources, searchResult,
   serverStatus, settingDescription, settingValues, storageUsage, success, successRates, telemetryOverview
@@ -60,7 +60,7 @@ export const serverOperations: Operations = {
     answers: answer('The overview', overview),
     errors: ['invalid_field']
   },
-  'GET /api/settings': { summary: 'Get all settings', answers: answer('The values by key', settingValues) },
+  'GET /api/settings': { summary: 'Get all settings', answers: answer('The values by key', settingValues, { ETag: 'The state of the settings.' }) },
   'GET /api/settings/schema': {
     summary: 'Describe the settings',
     answers: answer('The settings', record<{ settings: SettingDescription[] }>({ settings: list(settingDescription) }))
@@ -68,9 +68,10 @@ export const serverOperations: Operations = {
   'PUT /api/settings': {
     summary: 'Change settings',
     description: 'Keys that are absent keep their values. Either all are changed or none is.',
+    parameters: [ifMatch('The ETag of `GET /api/settings`')],
     jsonBody: any(settingValues),
     answers: answer('The settings were saved', done),
-    errors: ['unknown_setting', 'invalid_setting', 'shuts_out_yourself']
+    errors: ['changed_since', 'unknown_setting', 'invalid_setting', 'shuts_out_yourself']
   },
   'GET /api/settings/status': { summary: 'Get the version of the server and its counts', answers: answer('The status', serverStatus) },
   'POST /api/settings/webhook-test': {
@@ -91,9 +92,10 @@ export const serverOperations: Operations = {
   'PUT /api/notification-targets/:id': {
     summary: 'Change a notification target',
     description: 'Fields that are absent keep their values. An empty `secret` removes it.',
+    parameters: [ifUpdatedAt],
     body: targetFields,
     answers: oneTarget,
-    errors: ['not_found', 'settings_target']
+    errors: ['not_found', 'changed_since', 'settings_target']
   },
   'DELETE /api/notification-targets/:id': {
     summary: 'Delete a notification target', answers: answer('The target was deleted', done), errors: ['not_found', 'settings_target']
