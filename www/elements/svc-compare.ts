@@ -152,7 +152,7 @@ export class SvcCompare extends SvcElement {
     return html`
       <table>
         <thead>
-          <tr><th scope="col"></th><th scope="col">${t('The other')}</th><th scope="col">${t('This one')}</th></tr>
+          <tr><td></td><th scope="col">${t('The other')}</th><th scope="col">${t('This one')}</th></tr>
         </thead>
         <tbody>
           ${compareRows(other, this.#deployment).map(({ name, before, now, isOther }) => html`

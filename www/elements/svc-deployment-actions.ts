@@ -182,8 +182,7 @@ export class SvcDeploymentActions extends SvcElement {
     const status = opposite(deployment)
     const words = html`
       <p>
-        ${status === 'failed' ? t('The record says success and will say failed.') : t('The record says failed and will say success.')}
-        ${t('Nothing on the server is run or changed; the correction is kept in the output and the audit, and a notification is sent.')}
+        ${status === 'failed' ? t('The record says success and will say failed.') : t('The record says failed and will say success.')} ${t('Nothing on the server is run or changed; the correction is kept in the output and the audit, and a notification is sent.')}
       </p>`
     return form(words, status === 'failed' ? t('Mark as failed') : t('Mark as success'), 'primary', () => this.#mark(status))
   }

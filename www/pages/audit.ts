@@ -45,6 +45,7 @@ export class AuditPage extends Page {
       .entries b .icon { align-self: center; color: var(--failure); }
       .entries .failed { color: var(--failure); font-size: var(--size-12); font-weight: 600; }
       .entries .what { overflow-wrap: anywhere; }
+      .entries .what a { text-decoration: underline; }
       .entries .where { text-align: right; }
       .more { display: flex; justify-content: space-between; align-items: center; gap: 16px; }
 

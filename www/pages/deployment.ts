@@ -7,6 +7,7 @@ import { css } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { errorLine } from '../elements/field.js'
+import { isUnknown, missing } from '../elements/missing.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
 import { SvcDeploymentActions } from '../elements/svc-deployment-actions.js'
@@ -186,6 +187,10 @@ export class DeploymentPage extends Page {
   }
 
   protected override view(): Template {
+    if (this.#deployment.value === undefined && isUnknown(this.#deployment.error)) {
+      const list = { address: 'deployments', words: t('To the deployments') }
+      return missing({ words: t('This deployment does not exist'), id: this.#id, list })
+    }
     return html`${loaded(this.#deployment, 'the deployment', deployment => this.#page(deployment))}`
   }
 

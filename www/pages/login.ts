@@ -59,8 +59,7 @@ export class LoginPage extends Page {
           ${this.#isAsking ? t('Signing in…') : t('Sign in')}
         </button>
         <p class="help">
-          ${t('The token is printed when the server starts. Lost it? This command on the server makes a new one:')}
-          <code>svc admin reset-password</code>
+          ${t('The token is printed when the server starts. Lost it? This command on the server makes a new one:')} <code>svc admin reset-password</code>
         </p>
       </form>`
   }
