@@ -28,6 +28,7 @@ export const names = {
   branch: `feature/${unbroken('branch', 120)}`,
   subject: `Lower ${unbroken('the', 90)} prices`,
   author: unbroken('Ada', 60),
+  actor: 'grace',
   label: unbroken('访问', 60),
   target: unbroken('Team', 60),
   variable: unbroken('NAME_', 60),
@@ -52,7 +53,7 @@ const commit = (digit: string): string => digit.repeat(40)
 const provenance = {
   commit: commit('a'), branch: names.branch, tag: null, author: names.author, subject: names.subject, dirty: true,
   repository: `https://git.example/${'team/'.repeat(20)}shop.git`,
-  ci: { system: 'GitHub Actions', run: '42', url: 'https://git.example/team/shop/actions/runs/9000', actor: 'grace' }
+  ci: { system: 'GitHub Actions', run: '42', url: 'https://git.example/team/shop/actions/runs/9000', actor: names.actor }
 }
 
 /** Gives a server something of everything: projects, labels, deployments of every kind, log files, variables, targets. */

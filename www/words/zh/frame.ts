@@ -70,6 +70,7 @@ export const words: Words = {
     '此地址不是面板中的页面，它所指的内容可能已被删除。',
   'To the overview': '前往概览',
   'To the projects': '前往项目列表',
+  'Search': '搜索',
   'To the deployments': '前往部署列表',
   'This project does not exist': '此项目不存在',
   'This deployment does not exist': '此部署不存在',
