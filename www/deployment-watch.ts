@@ -1,6 +1,7 @@
 import type { DeploymentRow } from '../lib/model/deployment.js'
 import { NoticeEvent } from './elements/svc-notices.js'
-import { deploymentWords, errorWords } from './elements/words.js'
+import { deploymentWords } from './elements/words.js'
+import { errorWords } from './words/errors.js'
 import type { PageContext } from './pages/page.js'
 import { Unreachable } from './server/client.js'
 import { createEnded } from './state/ended.js'

@@ -1,6 +1,6 @@
 import type { Overlay, SvcApp } from './elements/svc-app.js'
 import { NoticeEvent } from './elements/svc-notices.js'
-import { errorWords } from './elements/words.js'
+import { errorWords } from './words/errors.js'
 import { createKeys } from './keys.js'
 import type { PageContext } from './pages/page.js'
 import type { Preferences } from './state/session.js'

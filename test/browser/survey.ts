@@ -91,6 +91,71 @@ const surveyScript = /* js */ `() => {
 }`
 
 /**
+ * What is wrong with how the screen is laid out, a line each: a page that scrolls to the side, text beyond the window that
+ * nothing scrolls to, and words of two elements without a space between them.
+ */
+export function layoutFaults(page: Page): Promise<string[]> {
+  return page.evaluate(`(${layoutScript})()`)
+}
+
+/** Runs in the page. Texts are compared by where they are drawn, so that gaps of a flex box count as spaces. */
+const layoutScript = /* js */ `() => {
+  const faults = []
+  const wide = document.documentElement.scrollWidth
+  if (wide > innerWidth) faults.push('sticks out: ' + wide + ' px of ' + innerWidth)
+  const scope = document.querySelector('dialog[open]') ?? document.body
+  for (const element of wide > innerWidth ? scope.querySelectorAll('*') : []) {
+    const isLast = [...element.children].every(child => child.getBoundingClientRect().right <= innerWidth)
+    if (isLast && element.getBoundingClientRect().right > innerWidth) faults.push('sticks out: ' + element.outerHTML.slice(0, 80))
+  }
+  const isLetter = text => /^[\\p{L}\\p{N}]$/u.test(text) && !/^[\\p{Script=Han}]$/u.test(text)
+  const rectsOf = (node, from, to) => {
+    const range = new Range()
+    range.setStart(node, from)
+    range.setEnd(node, to)
+    return range.getClientRects()
+  }
+  const isReached = element => {
+    for (let at = element; at !== null; at = at.parentElement) {
+      const { overflowX, textOverflow } = getComputedStyle(at)
+      if (overflowX === 'auto' || overflowX === 'scroll' || textOverflow === 'ellipsis') return true
+    }
+    return false
+  }
+  const texts = document.createTreeWalker(scope, NodeFilter.SHOW_TEXT)
+  let before = null
+  while (texts.nextNode()) {
+    const node = texts.currentNode
+    const element = node.parentElement
+    if (node.data === '' || !element.checkVisibility({ visibilityProperty: true })) continue
+    if (element.closest('pre, code, svc-log, svc-code, svc-terminal, svg, .unseen, .skip, option, noscript') !== null) {
+      before = null
+      continue
+    }
+    const drawn = [...rectsOf(node, 0, node.length)].filter(rect => rect.width > 0)
+    if (drawn.some(rect => rect.right > innerWidth + 1 || rect.left < -1) && !isReached(element)) {
+      faults.push('beyond the window: ' + node.data.trim().slice(0, 60) + ' ← ' + element.outerHTML.slice(0, 80))
+    }
+    if (node.data.trim() === '') {
+      if (drawn.length > 0) before = null
+      continue
+    }
+    const first = drawn[0]
+    if (before !== null && first !== undefined) {
+      const last = before.rect
+      const isBeside = Math.abs(first.left - last.right) < 1 && first.top < last.bottom && last.top < first.bottom
+      const start = node.data[0]
+      const end = before.node.data.at(-1)
+      if (isBeside && isLetter(start) && (isLetter(end) || /[.,:;!?)]/.test(end))) {
+        faults.push('stuck together: ' + before.node.data.slice(-30) + '|' + node.data.slice(0, 30) + ' ← ' + element.outerHTML.slice(0, 80))
+      }
+    }
+    before = drawn.length === 0 ? null : { node, element, rect: drawn.at(-1) }
+  }
+  return faults
+}`
+
+/**
  * What the keyboard reaches, pressing Tab from the beginning of the page until it leaves it: a line for each stop that
  * cannot be seen. `most`: presses.
  */

@@ -60,13 +60,16 @@ function meter({ words, what, percent }: Meter): Template {
     </div>`
 }
 
-type Fact = readonly [name: string, value: string]
+type Fact = readonly [name: string, value: unknown]
+
+/** What the machine calls itself: the same in every language. */
+const own = (value: string): Template => html`<span translate="no">${value}</span>`
 
 function hostFacts({ host, container }: ResourceSnapshot): Fact[] {
   const facts: Fact[] = [
-    [t('Name'), host.hostname],
-    [t('System'), `${host.platform} ${host.arch}`],
-    [t('Processor'), [host.cpuModel, countWords(host.cpuCount, 'core')].filter(Boolean).join(', ')],
+    [t('Name'), own(host.hostname)],
+    [t('System'), own(`${host.platform} ${host.arch}`)],
+    [t('Processor'), [host.cpuModel === '' ? null : html`${own(host.cpuModel)}, `, countWords(host.cpuCount, 'core')]],
     [t('Load'), host.loadAvg.map(load => load.toFixed(2)).join('   ')],
     [t('Up for'), spanWords(host.uptimeSec * 1000)]
   ]
@@ -83,7 +86,7 @@ function hostFacts({ host, container }: ResourceSnapshot): Fact[] {
 function processFacts({ process }: ResourceSnapshot, health: HealthDetail | undefined): Fact[] {
   return [
     [t('Version of svc'), health?.version ?? '–'],
-    [t('Runtime'), `${process.runtime} ${process.runtimeVersion}`],
+    [t('Runtime'), own(`${process.runtime} ${process.runtimeVersion}`)],
     [t('Process'), String(process.pid)],
     [t('Up for'), spanWords(process.uptimeSec * 1000)],
     [t('Memory'), t('{size}, {heap} of it objects', { size: sizeWords(process.memoryRssBytes), heap: sizeWords(process.memoryHeapUsedBytes) })],

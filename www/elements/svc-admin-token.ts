@@ -7,7 +7,7 @@ import { t } from '../words/t.js'
 import { errorLine, field, submitted } from './field.js'
 import { NoticeEvent } from './svc-notices.js'
 import { strengthOf, strongToken } from './token-strength.js'
-import { errorWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 
 /** Another admin token, judged while it is typed. Property `calls`. Event `notice`. */
 export class SvcAdminToken extends SvcElement {

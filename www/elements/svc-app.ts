@@ -148,7 +148,7 @@ export class SvcApp extends SvcElement {
           background: var(--raised);
 
           > .brand { display: none; }
-          > .rooms { grid-template-columns: repeat(5, minmax(0, 1fr)); gap: 4px; }
+          > .rooms { grid-template-columns: repeat(5, minmax(min-content, 1fr)); gap: 4px; }
           > button { display: none; }
           > .rooms > a, > .rooms > button {
             display: flex;
@@ -254,9 +254,9 @@ export class SvcApp extends SvcElement {
         <a class="button skip" href="#main" @click="${(event: Event) => this.#skip(event)}">
           ${t('Skip to the content')}
         </a>
-        <div class="${this.#isOpen ? 'side open' : 'side'}">
+        <nav class="${this.#isOpen ? 'side open' : 'side'}" aria-label="${t('Rooms')}">
           <a class="brand" href="."><svg class="sign" aria-hidden="true"><use href="${`${sprite}#svc`}"/></svg><span>svc</span></a>
-          <nav class="rooms" aria-label="${t('Rooms')}">
+          <div class="rooms">
             ${rooms.map(({ address, words, picture, isFurther }) => html`
               <a href="${address}" class="${isFurther === true ? 'further' : null}"
                 aria-current="${address === room ? 'page' : null}">
@@ -268,11 +268,11 @@ export class SvcApp extends SvcElement {
             <button type="button" class="quiet" aria-expanded="${this.#isOpen}" @click="${() => this.#unfold()}">
               ${icon('more')}<span>${t('More')}</span>
             </button>
-          </nav>
+          </div>
           <button type="button" class="quiet" @click="${() => this.#ask('preferences')}">
             ${icon('theme')}<span>${t('Preferences')}</span>
           </button>
-        </div>
+        </nav>
         <div class="content">
           <header class="top">
             <nav aria-label="${t('Where you are')}">

@@ -8,7 +8,8 @@ import { countWords, t } from '../words/t.js'
 import { errorLine, field, submitted } from './field.js'
 import { question } from './question.js'
 import { NoticeEvent } from './svc-notices.js'
-import { errorWords, sizeWords } from './words.js'
+import { sizeWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 
 /** Something was deleted. */
 export class CleanedEvent extends Event {

@@ -8,7 +8,8 @@ import { compareRows, compareScripts } from './compare-rows.js'
 import type { ScriptChange } from './compare-rows.js'
 import { errorLine } from './field.js'
 import { liveBefore } from './live.js'
-import { agoWords, deploymentWords, errorWords } from './words.js'
+import { agoWords, deploymentWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 import { countWords, t } from '../words/t.js'
 
 /** The reader compares with another deployment. */
@@ -152,7 +153,7 @@ export class SvcCompare extends SvcElement {
     return html`
       <table>
         <thead>
-          <tr><th scope="col"></th><th scope="col">${t('The other')}</th><th scope="col">${t('This one')}</th></tr>
+          <tr><td></td><th scope="col">${t('The other')}</th><th scope="col">${t('This one')}</th></tr>
         </thead>
         <tbody>
           ${compareRows(other, this.#deployment).map(({ name, before, now, isOther }) => html`

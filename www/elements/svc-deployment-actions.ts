@@ -10,7 +10,8 @@ import { field, submitted } from './field.js'
 import { liveAmong } from './live.js'
 import { question } from './question.js'
 import { NoticeEvent } from './svc-notices.js'
-import { deploymentWords, errorWords, sizeWords } from './words.js'
+import { deploymentWords, sizeWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 import { countWords, numberWords, t } from '../words/t.js'
 
 /** A roll-back, or the same archive once more, has begun as a deployment of its own. */
@@ -182,8 +183,7 @@ export class SvcDeploymentActions extends SvcElement {
     const status = opposite(deployment)
     const words = html`
       <p>
-        ${status === 'failed' ? t('The record says success and will say failed.') : t('The record says failed and will say success.')}
-        ${t('Nothing on the server is run or changed; the correction is kept in the output and the audit, and a notification is sent.')}
+        ${status === 'failed' ? t('The record says success and will say failed.') : t('The record says failed and will say success.')} ${t('Nothing on the server is run or changed; the correction is kept in the output and the audit, and a notification is sent.')}
       </p>`
     return form(words, status === 'failed' ? t('Mark as failed') : t('Mark as success'), 'primary', () => this.#mark(status))
   }

@@ -6,7 +6,7 @@ import { html, icon, keyed } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { countWords, t } from '../words/t.js'
 import { errorLine } from './field.js'
-import { errorWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 
 /** More of them need a field to find one. */
 const fewProjects = 12

@@ -8,7 +8,8 @@ import type { Resource } from '../state/resource.js'
 import { t } from '../words/t.js'
 import { allLines } from './svc-code.js'
 import { NoticeEvent } from './svc-notices.js'
-import { errorWords, sizeWords } from './words.js'
+import { sizeWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 
 const imageTypes = /\.(?:png|jpe?g|gif|webp|avif|svg|ico|bmp)$/i
 /** A larger image is only fetched when it is downloaded. */

@@ -170,8 +170,7 @@ export class SvcFiles extends SvcElement {
       <div class="card">
         <svc-rows label="${t('Files')}" .key="${pathOf}" .items="${entries}" .row="${this.#row}"></svc-rows>
         <p class="note number">
-          ${facts}
-          ${entries.length < maxListed ? null : t('There may be more than is shown.')}
+          ${facts} ${entries.length < maxListed ? null : t('There may be more than is shown.')}
         </p>
       </div>`
   }

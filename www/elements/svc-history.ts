@@ -42,7 +42,7 @@ export class SvcHistory extends SvcElement {
       svc-chart { margin-top: 8px; }
 
       @media (max-width: 979px) {
-        grid-template-columns: 1fr 1fr;
+        grid-template-columns: repeat(2, minmax(0, 1fr));
         > div:nth-child(odd) { border-left: 0 !important; }
         > div:nth-child(n + 3) { border-top: 1px solid var(--line); }
       }

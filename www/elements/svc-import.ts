@@ -8,7 +8,8 @@ import { countWords, t } from '../words/t.js'
 import { errorLine } from './field.js'
 import { countRecords } from './import-parts.js'
 import { importResult } from './import-result.js'
-import { errorWords, sizeWords } from './words.js'
+import { sizeWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 
 /** A package was imported. */
 export class ImportedEvent extends Event {

@@ -14,7 +14,7 @@ import { moved, orderChanges } from './label-order.js'
 import type { SvcConflict } from './svc-conflict.js'
 import { labelColorRows } from './svc-label.js'
 import { NoticeEvent } from './svc-notices.js'
-import { errorWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 
 type Dialog = { kind: 'none' } | { kind: 'create' } | { kind: 'edit' | 'delete'; label: Label }
 

@@ -93,8 +93,8 @@ function commitWords({ commit, branch, tag, dirty }: NonNullable<ListedDeploymen
   const place = tag ?? branch
   return html`
     <code title="${commit}">${commit?.slice(0, shownDigits)}</code>
-    ${place === null ? null : html`<span translate="no">(${place})</span>`}
-    ${dirty ? t('with changes that were not committed') : null}`
+    ${place === null ? null : html` <span translate="no">(${place})</span>`}
+    ${dirty ? html` <span>${t('with changes that were not committed')}</span>` : null}`
 }
 
 /** Who deployed it: the panel and runs of CI say whom they know; else it is the address. */

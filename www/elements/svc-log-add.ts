@@ -8,7 +8,7 @@ import { errorLine, field, submitted } from './field.js'
 import { typedPaths } from './typed-paths.js'
 import { SvcPlaces } from './svc-places.js'
 import type { PlacesChosenEvent } from './svc-places.js'
-import { errorWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 import { countWords, t } from '../words/t.js'
 
 /** So many log files were added. */

@@ -18,7 +18,8 @@ import type { RailEvent } from './svc-log-rail.js'
 import { focusSearch, pressForSearch, SvcLogSearch } from './svc-log-search.js'
 import type { LogHitEvent, LogSoughtEvent } from './svc-log-search.js'
 import { NoticeEvent } from './svc-notices.js'
-import { errorWords, sizeWords } from './words.js'
+import { sizeWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 import { t } from '../words/t.js'
 
 /** What the reader looks at in a file: for the address. */

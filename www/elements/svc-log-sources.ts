@@ -9,7 +9,8 @@ import { question } from './question.js'
 import { kinds, kindWords } from './log-kinds.js'
 import { createSelection } from './selection.js'
 import { NoticeEvent } from './svc-notices.js'
-import { errorWords, sizeWords } from './words.js'
+import { sizeWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 import { countWords, t } from '../words/t.js'
 
 /** The list is another one now. */

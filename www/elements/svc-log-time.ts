@@ -2,7 +2,7 @@ import { SvcElement } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import type { LogText } from '../state/log-text.js'
-import { errorWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 import { t } from '../words/t.js'
 
 /** The first line at or after the time was found. */

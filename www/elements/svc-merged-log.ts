@@ -20,7 +20,7 @@ import type { LogViewEvent, SvcLog } from './svc-log.js'
 import { focusSearch, pressForSearch } from './svc-log-search.js'
 import type { LogHitEvent, LogSoughtEvent } from './svc-log-search.js'
 import { NoticeEvent } from './svc-notices.js'
-import { errorWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 import { t } from '../words/t.js'
 
 /** More than a file that is shown alone: all of what is merged is held until it is given up. */

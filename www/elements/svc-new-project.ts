@@ -14,7 +14,7 @@ import { DialogCloseEvent } from './svc-dialog.js'
 import { SvcPlaces } from './svc-places.js'
 import { SvcLabel } from './svc-label.js'
 import { SvcTagChoice, TagChoiceEvent } from './svc-tag-choice.js'
-import { errorWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 
 /** There is a new project. */
 export class ProjectCreatedEvent extends Event {

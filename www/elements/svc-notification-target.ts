@@ -7,12 +7,11 @@ import { Refused } from '../server/client.js'
 import type { TargetCalls, TargetFields, TargetList } from '../server/target-calls.js'
 import { saveMerged } from '../state/merge.js'
 import type { Loaded } from '../state/merge.js'
-import { fieldLabels, fieldOf } from '../words/errors.js'
+import { fieldLabels, fieldOf, errorWords } from '../words/errors.js'
 import { t } from '../words/t.js'
 import { errorLine, field, submitted } from './field.js'
 import { SvcConflict } from './svc-conflict.js'
 import { eventRows, kindOfAddress, kindRow, kindRows } from './target-kinds.js'
-import { errorWords } from './words.js'
 
 /** The form is done with: `saved` says whether it was saved. */
 export class TargetFormEvent extends Event {

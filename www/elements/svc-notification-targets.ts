@@ -11,8 +11,8 @@ import { NoticeEvent } from './svc-notices.js'
 import { elements as formElements } from './svc-notification-target.js'
 import type { TargetFormEvent } from './svc-notification-target.js'
 import { eventRows, kindRow } from './target-kinds.js'
-import { errorWords, spanWords } from './words.js'
-import { serverWords, twoLines } from '../words/errors.js'
+import { spanWords } from './words.js'
+import { serverWords, twoLines, errorWords } from '../words/errors.js'
 
 /** Where notifications go: added, changed, tested, deleted. Property `calls`. Event `notice`. */
 export class SvcNotificationTargets extends SvcElement {

@@ -11,7 +11,8 @@ import type { Template } from '../dom/html.js'
 import { countWords, numberWords, t } from '../words/t.js'
 import { field } from './field.js'
 import { question } from './question.js'
-import { errorWords, sizeWords } from './words.js'
+import { sizeWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 
 /** What the reader chose: one zip, or files and folders that are packed here. */
 export type Chosen = { kind: 'zip'; file: File } | { kind: 'files'; found: readonly Found[] }
@@ -217,9 +218,7 @@ export class SvcPack extends SvcElement {
     if (this.#leftOut.length === 0) return null
     return html`
       <p class="left-out muted small">
-        ${stays.length === 0 ? null : named(stays, list => t('{count} left out, as svc push does: {list}', { count: numberWords(stays.length), list }))}
-        ${this.#isWhole && usual.length > 0 ? named(usual, list => t('Included although usually left out: {list}', { list })) : null}
-        ${usual.length === 0 ? null : html`
+        ${stays.length === 0 ? null : named(stays, list => t('{count} left out, as svc push does: {list}', { count: numberWords(stays.length), list }))} ${this.#isWhole && usual.length > 0 ? named(usual, list => t('Included although usually left out: {list}', { list })) : null} ${usual.length === 0 ? null : html`
           <button type="button" @click="${() => this.#switch()}">
             ${this.#isWhole ? t('Leave them out') : t('Include them')}
           </button>`}

@@ -5,8 +5,9 @@ import type { PageContext } from '../pages/page.js'
 import { rooms, tabs } from '../router.js'
 import type { FoundGroup } from '../server/calls.js'
 import { t } from '../words/t.js'
-import { errorWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 import { matchRank } from './match-rank.js'
+import { foundWords } from './found-words.js'
 import { DialogCloseEvent } from './svc-dialog.js'
 
 interface Entry {
@@ -129,7 +130,7 @@ export class SvcPalette extends SvcElement {
     const found = this.#found.map(({ type, items }) => ({
       words: t(groupWords[type] ?? type),
       entries: items.map(item => ({
-        key: `${type}-${item.id}`, title: item.title, subtitle: item.subtitle, address: item.href
+        key: `${type}-${item.id}`, title: item.title, subtitle: foundWords(item.subtitle, Date.now()), address: item.href
       }))
     }))
     return [{ words: t('Go to'), entries: commands }, ...found].filter(({ entries }) => entries.length > 0)

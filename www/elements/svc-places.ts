@@ -7,7 +7,7 @@ import { countWords, t } from '../words/t.js'
 import { errorLine } from './field.js'
 import { placeEntry, placeSteps } from './place-parts.js'
 import { listNearest, shownEntries } from './places.js'
-import { errorWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 
 /** The reader chose: absolute paths, one unless `multiple`. */
 export class PlacesChosenEvent extends Event {

@@ -6,8 +6,8 @@ import type { Template } from '../dom/html.js'
 import { createResource } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
 import { numberWords, t } from '../words/t.js'
-import { errorWords, sizeWords, spanWords } from './words.js'
-import { serverWords, twoLines } from '../words/errors.js'
+import { sizeWords, spanWords } from './words.js'
+import { serverWords, twoLines, errorWords } from '../words/errors.js'
 
 const refreshMs = 5000
 

@@ -10,7 +10,7 @@ import { t } from '../words/t.js'
 import type { Language } from '../words/t.js'
 import { DialogCloseEvent, SvcDialog } from './svc-dialog.js'
 import { NoticeEvent } from './svc-notices.js'
-import { errorWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 
 const themeWords: Record<Theme, string> = { system: 'Like the system', light: 'Light', dark: 'Dark' }
 
@@ -18,8 +18,8 @@ const themeWords: Record<Theme, string> = { system: 'Like the system', light: 'L
 export class SvcPreferences extends SvcElement {
   static override sheet = css`
     svc-preferences {
-      .choices { display: grid; grid-template-columns: 1fr 1fr; gap: 16px; }
-      dl { display: grid; grid-template-columns: auto 1fr; gap: 6px 16px; margin-top: 4px; }
+      .choices { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 16px; }
+      dl { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 6px 16px; margin-top: 4px; }
       dt { display: flex; gap: 4px; }
       kbd {
         min-width: 24px;
@@ -32,7 +32,7 @@ export class SvcPreferences extends SvcElement {
       }
       .keys { display: grid; gap: 8px; }
       .actions { justify-content: space-between; }
-      @media (max-width: 719px) { .choices { grid-template-columns: 1fr; } .keys { display: none; } }
+      @media (max-width: 719px) { .choices { grid-template-columns: minmax(0, 1fr); } .keys { display: none; } }
     }
   `
 

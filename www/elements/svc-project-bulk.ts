@@ -10,7 +10,7 @@ import { question } from './question.js'
 import { SvcMenu } from './svc-menu.js'
 import { NoticeEvent } from './svc-notices.js'
 import type { TagChoiceEvent } from './svc-tag-choice.js'
-import { errorWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 
 /** Something was done to the chosen projects. */
 export class BulkDoneEvent extends Event {

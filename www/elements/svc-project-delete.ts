@@ -6,7 +6,7 @@ import type { Template } from '../dom/html.js'
 import { t } from '../words/t.js'
 import { field, submitted } from './field.js'
 import { question } from './question.js'
-import { errorWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 
 /** The project is gone. */
 export class ProjectDeletedEvent extends Event {

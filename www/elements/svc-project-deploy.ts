@@ -17,7 +17,8 @@ import { commandView, curlCommand, pushCommand, serverAddress } from './push-com
 import { tooLarge } from './svc-pack.js'
 import type { Chosen, PackWantedEvent } from './svc-pack.js'
 import type { FileChosenEvent, FoundEvent, Progress } from './svc-upload.js'
-import { errorWords, maskWords, spanWords } from './words.js'
+import { maskWords, spanWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 
 /** What the panel can claim of a deployment's origin. */
 const nothingKnown: Provenance = {

@@ -7,7 +7,7 @@ import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { saveMerged } from '../state/merge.js'
 import type { Loaded } from '../state/merge.js'
-import { fieldLabels } from '../words/errors.js'
+import { fieldLabels, errorWords } from '../words/errors.js'
 import { t } from '../words/t.js'
 import { errorLine, field, submitted } from './field.js'
 import type { Field } from './field.js'
@@ -16,7 +16,6 @@ import { pathField } from './path-field.js'
 import type { SvcConflict } from './svc-conflict.js'
 import { NoticeEvent } from './svc-notices.js'
 import { TagChoiceEvent } from './svc-tag-choice.js'
-import { errorWords } from './words.js'
 
 /** The project was changed; the record as it is now. */
 export class ProjectChangeEvent extends Event {

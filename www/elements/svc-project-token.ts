@@ -7,7 +7,8 @@ import { t } from '../words/t.js'
 import { question } from './question.js'
 import { NoticeEvent } from './svc-notices.js'
 import { ProjectChangeEvent } from './svc-project-form.js'
-import { errorWords, maskWords } from './words.js'
+import { maskWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 
 /**
  * A project's deploy token: shown on request, copied, replaced. Properties `project`, `calls`. Events `projectchange`,

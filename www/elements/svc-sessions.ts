@@ -12,7 +12,7 @@ import { t } from '../words/t.js'
 import { SvcTime } from './facts.js'
 import { errorLine } from './field.js'
 import { browserWords } from './browser-words.js'
-import { errorWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 
 /** The browsers that are signed in. Properties `calls`, `session`, `changes`. */
 export class SvcSessions extends SvcElement {

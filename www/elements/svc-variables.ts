@@ -11,7 +11,7 @@ import { t } from '../words/t.js'
 import { errorLine, field, submitted } from './field.js'
 import { question } from './question.js'
 import { NoticeEvent } from './svc-notices.js'
-import { errorWords } from './words.js'
+import { errorWords } from '../words/errors.js'
 
 type Dialog = { kind: 'none' } | { kind: 'add' } | { kind: 'paste' } | { kind: 'edit' | 'delete'; variable: Variable }
 

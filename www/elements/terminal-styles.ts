@@ -155,7 +155,7 @@ export const terminalPageSheet = css`
     > .bar { display: flex; flex-wrap: wrap; align-items: center; gap: 6px 12px; min-width: 0; }
     h1 { font-size: var(--size-16); letter-spacing: 0; }
 
-    [role='tablist'] { display: flex; flex: 1 1 200px; gap: 4px; min-width: 0; overflow-x: auto; scrollbar-width: none; }
+    .sessions { display: flex; flex: 1 1 200px; gap: 4px; min-width: 0; overflow-x: auto; scrollbar-width: none; }
     .tab { display: flex; flex: 0 1 220px; min-width: 96px; border-radius: var(--radius); }
     .tab:has([aria-selected='true']) { background: var(--hover); }
     .tab > [role='tab'] {
@@ -177,7 +177,7 @@ export const terminalPageSheet = css`
     .dot.ended { background: var(--edge); border-radius: 1px; }
     .dot.rung { background: var(--warning); }
 
-    .tools { display: flex; align-items: center; gap: 8px; }
+    .tools { display: flex; flex-wrap: wrap; align-items: center; gap: 8px; min-width: 0; }
     .tools select:not([type]) { width: auto; max-width: 200px; min-height: 32px; padding-block: 2px; }
     .tools button { min-height: 32px; padding-block: 2px; }
     .tools label { min-height: 32px; white-space: nowrap; font-size: var(--size-13); color: var(--muted); gap: 6px; }
@@ -218,6 +218,6 @@ export const terminalPageSheet = css`
     .note button { min-height: 30px; padding-block: 2px; font-size: var(--size-13); }
     .note.connecting { opacity: 0; animation: appear var(--appear) 300ms forwards; pointer-events: none; }
 
-    @media (max-width: 719px) { .tools .check { display: none; } .tools { flex: 1; } .tools select:not([type]) { flex: 1; } }
+    @media (max-width: 719px) { .tools .check { display: none; } .tools { flex: 1 1 100%; } .tools select:not([type]) { flex: 1 1 0; width: 0; min-width: 0; max-width: none; } }
   }
 `

@@ -171,4 +171,3 @@ export function durationMs(deployment: Pick<DeploymentRow, 'startTime' | 'endTim
   return (deployment.endTime === null ? nowMs : Date.parse(deployment.endTime)) - Date.parse(deployment.startTime)
 }
 
-export { errorWords } from '../words/errors.js'

@@ -45,10 +45,18 @@ export class AuditPage extends Page {
       .entries b .icon { align-self: center; color: var(--failure); }
       .entries .failed { color: var(--failure); font-size: var(--size-12); font-weight: 600; }
       .entries .what { overflow-wrap: anywhere; }
+      .entries .what a { text-decoration: underline; }
       .entries .where { text-align: right; }
       .more { display: flex; justify-content: space-between; align-items: center; gap: 16px; }
 
-      @media (max-width: 719px) {
+      @media print {
+        .entries .cut { overflow: visible; white-space: normal; overflow-wrap: anywhere; }
+        .entries li { grid-template-columns: 120px minmax(0, 1.1fr) minmax(0, 1.6fr) minmax(0, 1fr) minmax(0, 100px); font-size: var(--size-12); }
+        .entries .what { grid-column: auto; }
+        .entries svc-time, .entries b { grid-column: auto; grid-row: auto; }
+      }
+
+      @media screen and (max-width: 719px) {
         .filters { flex-basis: 100%; }
         .filters select { flex: 1; min-width: 0; }
         .entries li { grid-template-columns: minmax(0, 1fr) auto; padding: 10px 16px; }

@@ -6,7 +6,9 @@ import type { ServerEvent } from '../server/sse.js'
 import { css } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
+import { stripAnsi } from '../elements/ansi.js'
 import { errorLine } from '../elements/field.js'
+import { isUnknown, missing } from '../elements/missing.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
 import { SvcDeploymentActions } from '../elements/svc-deployment-actions.js'
@@ -18,7 +20,8 @@ import { SvcLog } from '../elements/svc-log.js'
 import { originOf, SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/facts.js'
 import { originRows, outside, senderWords } from '../elements/origin.js'
 import { SvcSteps } from '../elements/svc-steps.js'
-import { addressWords, deploymentWords, errorWords, exactWords, sizeWords, timeWords } from '../elements/words.js'
+import { addressWords, clockTimeWords, deploymentWords, exactWords, sizeWords, timeWords } from '../elements/words.js'
+import { errorWords } from '../words/errors.js'
 import { DeploymentOutput } from '../state/deployment-output.js'
 import type { DeploymentOutputNeeds } from '../state/deployment-output.js'
 import { Page } from './page.js'
@@ -67,6 +70,14 @@ export class DeploymentPage extends Page {
         overflow-wrap: anywhere;
       }
 
+      .printed { display: none; margin: 0; font-size: var(--size-12); white-space: pre-wrap; overflow-wrap: anywhere; }
+      @media print {
+        .printed { display: block; }
+        .body { display: block; }
+        .body > * + * { margin-top: 16px; }
+        svc-log, svc-compare .choice { display: none; }
+      }
+
       @media (max-width: 959px) {
         .body { grid-template-columns: minmax(0, 1fr); gap: 24px; }
         /* What was written comes before what was sent. */
@@ -82,6 +93,7 @@ export class DeploymentPage extends Page {
   #streamProblem: string | null = null
   #lastStepsMs = 0
   #output: DeploymentOutput | undefined
+  #isPrinting = false
   #compareModule: 'none' | 'loading' | 'there' = 'none'
 
   get #id(): string {
@@ -97,10 +109,18 @@ export class DeploymentPage extends Page {
       const [deployment] = await Promise.all([record, this.#openOutput()])
       return deployment
     })
+    // The log shows the lines in view only; paper takes all that are held.
+    this.listen(window, 'beforeprint', () => this.#print(true))
+    this.listen(window, 'afterprint', () => this.#print(false))
     // Scripts that write nothing move the steps too.
     this.repeat(3000, () => {
       if (this.#isGoing || this.#isInBackground) void this.#loadSteps()
     })
+  }
+
+  #print(isPrinting: boolean): void {
+    this.#isPrinting = isPrinting
+    this.update()
   }
 
   get #isGoing(): boolean {
@@ -186,6 +206,10 @@ export class DeploymentPage extends Page {
   }
 
   protected override view(): Template {
+    if (this.#deployment.value === undefined && isUnknown(this.#deployment.error)) {
+      const list = { address: 'deployments', words: t('To the deployments') }
+      return missing({ words: t('This deployment does not exist'), id: this.#id, list })
+    }
     return html`${loaded(this.#deployment, 'the deployment', deployment => this.#page(deployment))}`
   }
 
@@ -246,6 +270,7 @@ export class DeploymentPage extends Page {
         </div>
         <div class="section">
           ${errorLine(this.#streamProblem)}
+          ${this.#isPrinting ? printed(this.#output) : null}
           <svc-log class="card" wrap="" downloadable="" .output="${this.#output}"
             @outputdownload="${() => void this.#download()}"></svc-log>
         </div>
@@ -302,6 +327,12 @@ export class DeploymentPage extends Page {
 }
 
 const origin = (id: string): Template => html`<a href="deployments/${id}">${t('rolled back to an earlier deployment')}</a>`
+
+/** The output as plain lines. */
+function printed(output: DeploymentOutput | undefined): Template {
+  const lines = (output?.lines ?? []).map(({ at, text }) => `${clockTimeWords(at)}  ${stripAnsi(text)}`)
+  return html`<pre class="printed" translate="no">${lines.join('\n')}</pre>`
+}
 
 /** Commit, branch and author, before all else. */
 function lead({ provenance, commitUrl }: Deployment): Template | null {

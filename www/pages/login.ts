@@ -3,7 +3,7 @@ import { css } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { errorLine, field, submitted } from '../elements/field.js'
-import { errorWords } from '../elements/words.js'
+import { errorWords } from '../words/errors.js'
 import { Page } from './page.js'
 import { countWords, t } from '../words/t.js'
 
@@ -62,8 +62,7 @@ export class LoginPage extends Page {
           ${this.#isAsking ? t('Signing in…') : t('Sign in')}
         </button>
         <p class="help">
-          ${t('The token is printed when the server starts. Lost it? This command on the server makes a new one:')}
-          <code>svc admin reset-password</code>
+          ${t('The token is printed when the server starts. Lost it? This command on the server makes a new one:')} <code>svc admin reset-password</code>
         </p>
       </form>`
   }

@@ -28,7 +28,7 @@ export class OverviewPage extends Page {
       .answer { display: grid; gap: 6px; padding-top: 8px; }
       .answer p { color: var(--muted); font-size: var(--size-16); }
 
-      dl { display: grid; grid-template-columns: repeat(5, 1fr); }
+      dl { display: grid; grid-template-columns: repeat(5, minmax(0, 1fr)); }
       dl div { display: grid; gap: 2px; padding: 16px 20px; align-content: start; }
       dl div + div { border-left: 1px solid var(--line); }
       dt { color: var(--muted); font-size: var(--size-13); }
@@ -37,7 +37,7 @@ export class OverviewPage extends Page {
       dd.bad { color: var(--failure); }
       dd + dd { color: var(--muted); font-size: var(--size-13); font-weight: 400; letter-spacing: 0; }
 
-      .pinned { display: grid; grid-template-columns: repeat(auto-fill, minmax(250px, 1fr)); gap: 12px; }
+      .pinned { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(250px, 100%), 1fr)); gap: 12px; }
       .pinned a { display: grid; gap: 6px; padding: 14px 16px; color: inherit; }
       .pinned a:hover { background: var(--hover); text-decoration: none; }
       .pinned b { display: block; font-weight: 500; }
@@ -53,7 +53,7 @@ export class OverviewPage extends Page {
         .space.trends { min-height: 571px; }
       }
       @media (max-width: 719px) {
-        dl { grid-template-columns: 1fr 1fr; }
+        dl { grid-template-columns: repeat(2, minmax(0, 1fr)); }
         dl div { padding: 12px 16px; }
         dl div:nth-child(even) { border-left: 1px solid var(--line); }
         dl div:nth-child(odd) { border-left: 0; }

@@ -2,7 +2,8 @@ import type { ResourceSnapshot } from '../../lib/model/machine.js'
 import type { Calls } from '../server/calls.js'
 import type { Client, Connection } from '../server/client.js'
 import { SvcElement } from '../dom/element.js'
-import { errorWords } from '../elements/words.js'
+import { OverlayEvent } from '../elements/svc-app.js'
+import { errorWords } from '../words/errors.js'
 import { NoticeEvent } from '../elements/svc-notices.js'
 import type { NoticeKind } from '../elements/svc-notices.js'
 import type { Place, Router } from '../router.js'
@@ -160,7 +161,10 @@ export class LostPage extends Page {
         <p class="muted">
           ${t('The address names no page of this panel. The thing it meant may have been deleted.')}
         </p>
-        <a class="button" href=".">${t('To the overview')}</a>
+        <div class="actions">
+          <a class="button primary" href=".">${t('To the overview')}</a>
+          <button type="button" @click="${() => this.dispatchEvent(new OverlayEvent('palette'))}">${t('Search')}</button>
+        </div>
       </div>`
   }
 }

@@ -3,6 +3,7 @@ import type { Project } from '../../lib/model/project.js'
 import { css } from '../dom/element.js'
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
+import { isUnknown, missing, missingProject } from '../elements/missing.js'
 import { projectTabs } from '../elements/project-tabs.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
@@ -84,6 +85,7 @@ export class ProjectLogsPage extends Page {
   }
 
   protected override view(): Template {
+    if (this.#project.value === undefined && isUnknown(this.#project.error)) return missingProject(this.#projectId)
     return html`${loaded(this.#project, 'the project', project => {
       const sourceId = this.place.params['sourceId']
       return sourceId === undefined ? this.#list(project) : this.#file(project, sourceId)
@@ -176,7 +178,7 @@ export class ProjectLogsPage extends Page {
   #file(project: Project, sourceId: string): Template {
     return html`${loaded(this.#sources, 'the log files', sources => {
       const source = sources.find(({ id }) => id === sourceId)
-      return source === undefined ? gone(project) : this.#viewer(project, source)
+      return source === undefined ? gone(project, sourceId) : this.#viewer(project, source)
     })}`
   }
 
@@ -242,14 +244,11 @@ function queryOf({ at, sought }: LogPlace): URLSearchParams {
   return query
 }
 
-function gone(project: Project): Template {
+function gone(project: Project, id: string): Template {
+  const list = { address: `projects/${project.id}/logs`, words: t('To the log files') }
   return html`
     ${projectTabs(project.id, 'logs')}
-    <div class="state card">
-      <h2>${t('This log file is not listed any more')}</h2>
-      <p class="muted">${t('It was removed from the project. The file itself may still be there.')}</p>
-      <a class="button" href="projects/${project.id}/logs">${t('To the log files')}</a>
-    </div>`
+    ${missing({ words: t('This log file is not listed'), id, list })}`
 }
 
 export const elements = {

@@ -8,6 +8,7 @@ import { css } from '../dom/element.js'
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { fileAddress } from '../elements/file-address.js'
+import { isUnknown, missingProject } from '../elements/missing.js'
 import { labelList } from '../elements/label-list.js'
 import { projectTabs } from '../elements/project-tabs.js'
 import { loaded, staleLine } from '../state/resource.js'
@@ -50,7 +51,7 @@ export class ProjectPage extends Page {
   static override sheet = css`
     svc-page-project {
       .facts { display: flex; flex-wrap: wrap; gap: 4px 16px; color: var(--muted); align-items: center; }
-      .facts .labels { display: flex; flex-wrap: wrap; gap: 4px; align-items: center; }
+      .facts .labels { display: flex; flex-wrap: wrap; gap: 4px; align-items: center; min-width: 0; max-width: 100%; }
       .facts .labels:not(:has(svc-label)) { display: none; }
       .page-head > button { margin-top: 2px; }
       @media (min-width: 720px) { .page-head { flex-wrap: nowrap; } }
@@ -110,6 +111,7 @@ export class ProjectPage extends Page {
   }
 
   protected override view(): Template {
+    if (this.#project.value === undefined && isUnknown(this.#project.error)) return missingProject(this.place.params['id'] as string)
     return html`${loaded(this.#project, 'the project', project => this.#page(project))}`
   }
 

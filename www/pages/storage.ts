@@ -62,7 +62,7 @@ export class StoragePage extends Page {
       @media (max-width: 719px) {
         .projects .head { display: none; }
         .projects li:first-child { border-top: 0; }
-        .projects a { grid-template-columns: 1fr 1fr; padding: 12px 16px; }
+        .projects a { grid-template-columns: repeat(2, minmax(0, 1fr)); padding: 12px 16px; }
         .projects b, .projects svc-meter { grid-column: 1 / 3; }
         .projects a span { text-align: left; font-size: var(--size-13); }
         .projects .label { display: inline; color: var(--muted); }

@@ -150,7 +150,10 @@ export class TerminalPage extends Page {
     return html`
       <div class="bar">
         <h1>${t('Terminal')}</h1>
-        <div role="tablist" aria-label="${t('Sessions')}" @keydown="${(event: Event) => this.#key(event as KeyboardEvent)}">
+        <div class="sessions" @keydown="${(event: Event) => this.#key(event as KeyboardEvent)}">
+          ${sessions.length === 0
+            ? null
+            : html`<div role="tablist" aria-label="${t('Sessions')}" aria-owns="${sessions.map(({ key }) => `${key}-tab`).join(' ')}"></div>`}
           ${sessions.map(session => keyed(session.key, this.#tab(session, session.key === shown)))}
         </div>
         <form class="tools" @submit="${(event: Event) => this.#submitted(event)}">

@@ -1,8 +1,7 @@
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
 import { Unreachable } from '../server/client.js'
-import { errorWords } from '../elements/words.js'
-import { twoLines } from '../words/errors.js'
+import { twoLines, errorWords } from '../words/errors.js'
 import { t } from '../words/t.js'
 
 /** Something loaded from the server, and how that stands. `value` survives a failed reload. */

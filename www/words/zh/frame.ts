@@ -82,6 +82,13 @@ export const words: Words = {
   'The address names no page of this panel. The thing it meant may have been deleted.':
     '此地址不是面板中的页面，它所指的内容可能已被删除。',
   'To the overview': '前往概览',
+  'To the projects': '前往项目列表',
+  'Search': '搜索',
+  'To the deployments': '前往部署列表',
+  'This project does not exist': '此项目不存在',
+  'This deployment does not exist': '此部署不存在',
+  'Nothing has this id:': '没有任何内容使用此 ID：',
+  'It may have been deleted, or the address is not complete.': '它可能已被删除，或者地址不完整。',
 
   'Blue': '蓝色',
   'Green': '绿色',

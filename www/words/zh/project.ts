@@ -15,7 +15,7 @@ export const words: Words = {
   'Rights and limits': '权限与限制',
   'Runs as user': '运行用户',
   'Scripts and files in the directory have the rights of this user. Only where svc runs as root. Empty: the rights of svc.': '脚本和目录中的文件具有该用户的权限。仅当 svc 以 root 运行时可用。留空：使用 svc 的权限。',
-  'Umask': 'Umask（权限掩码）',
+  'Umask': '文件权限掩码',
   'Three octal digits, for the files of the directory and what scripts make. Empty: the umask of svc.': '三位八进制数，用于目录中的文件和脚本创建的内容。留空：使用 svc 的 umask。',
   'Shell of the scripts': '脚本的 Shell',
   'sh, bash, or the path of a program that takes a script with -c. Empty: sh.': 'sh、bash，或以 -c 接收脚本的程序路径。留空：sh。',

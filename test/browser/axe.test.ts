@@ -1,0 +1,168 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import type { Test } from 'tap'
+import { startServer } from '../support/server.js'
+import type { Stage } from '../support/server.js'
+import { openWatched, startChromium } from './chromium.js'
+import { desktop, openDuring, photographer } from './stage.js'
+import type { ContextOptions } from './stage.js'
+import { layoutFaults } from './survey.js'
+import { change, furnish, lostAddress, paths, settle } from './tour.js'
+import type { Furnished } from './tour.js'
+
+/*
+ * axe-core finds nothing on any screen: every row of the page table, unknown ids and open dialogs, of a furnished server and of
+ * an empty one, in both themes, on a desktop, at 200 % zoom, at 320 px, and in Chinese. Nothing sticks out at the side
+ * either, and no two words stand together without a space.
+ */
+
+const { browser, skip } = await startChromium(t)
+const photograph = photographer('axe')
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** One screen: where it is, and what is done there. Selectors instead of words, since it is looked at in two languages. */
+interface Screen {
+  what: string
+  address: string
+  /** Opens what lies over the page. */
+  act?: (page: Page) => Promise<void>
+}
+
+const dialog = (page: Page) => page.locator('dialog[open]').waitFor()
+
+/** Clicks the first button that the selector finds, and waits for its dialog. */
+const press = (selector: string) => async (page: Page) => {
+  await page.locator(selector).first().click()
+  await dialog(page)
+}
+
+async function type(page: Page, keys: string): Promise<void> {
+  await page.locator('main').focus()
+  await page.keyboard.press(keys)
+  await dialog(page)
+}
+
+const chosenFiles = [1, 2, 3].map(number => ({ name: `${'a-long-name-'.repeat(8)}${number}.html`, mimeType: 'text/html', buffer: Buffer.from('x') }))
+
+const pageOf = (path: string, address: string): Screen => ({ what: path || 'overview', address })
+
+const unknown: Screen[] = [
+  { what: 'no page', address: lostAddress },
+  { what: 'an unknown project', address: 'projects/proj_unknown' },
+  { what: 'an unknown deployment', address: 'deployments/dep_unknown' }
+]
+
+function screensOf({ addresses, projectId, live, going }: Furnished & { going: string }): Screen[] {
+  const project = `projects/${projectId}`
+  return [
+    ...paths.map((path, index) => pageOf(path, addresses[index] as string)),
+    ...unknown,
+    { what: 'an unknown log file', address: `${project}/logs/log_unknown` },
+    { what: 'a deployment that succeeded', address: `deployments/${live}` },
+    { what: 'a deployment that runs', address: `deployments/${going}` },
+    { what: 'the way to deploy', address: project, act: async page => await page.locator('.deploy > summary').click() },
+    { what: 'a new project', address: 'projects?new', act: dialog },
+    { what: 'the question of an upload', address: project, act: async page => {
+      await page.locator('.deploy > summary').click()
+      await page.locator('input[type=file]:not([webkitdirectory])').setInputFiles(chosenFiles)
+      await dialog(page)
+    } },
+    { what: 'the question of a rollback', address: `deployments/${live}`, act: press('svc-deployment-actions button.primary') },
+    { what: 'the question of a mark', address: `deployments/${live}`, act: press('svc-deployment-actions button') },
+    { what: 'a new variable', address: `${project}/settings`, act: press('svc-variables .heads button:last-child') },
+    { what: 'a .env file', address: `${project}/settings`, act: press('svc-variables .heads button:first-child') },
+    { what: 'a notification target', address: 'settings', act: press('svc-notification-targets .section-head button') },
+    { what: 'more log files', address: `${project}/logs?add`, act: dialog },
+    { what: 'a new label', address: 'labels', act: press('svc-labels .section-head button') },
+    { what: 'a search in logs', address: `${project}/logs?q=GET`, act: async page => await page.locator('.hits .of').first().waitFor() },
+    { what: 'the palette', address: '', act: async page => {
+      await type(page, 'Control+k')
+      await page.locator('svc-palette input').fill('e')
+      await page.locator('[id^=palette-deployments]').first().waitFor()
+    } },
+    { what: 'preferences', address: '', act: page => type(page, '?') }
+  ]
+}
+
+const themes = ['light', 'dark'] as const
+
+interface Walk {
+  what: string
+  options: ContextOptions
+}
+
+/** At 200 % a window of 1280 px is 640 px wide, and twice as fine. */
+const walks: Walk[] = [
+  { what: 'on a desktop', options: { viewport: desktop } },
+  { what: 'at 200 %', options: { viewport: { width: 640, height: 430 }, deviceScaleFactor: 2 } },
+  { what: 'at 320 px', options: { viewport: { width: 320, height: 640 } } },
+  { what: 'in Chinese', options: { viewport: desktop, locale: 'zh-CN' } }
+]
+
+interface Violation {
+  id: string
+  nodes: Array<{ html: string; target: string[]; failureSummary: string }>
+}
+
+/** Each violation in a line: the rule, where, and why. */
+async function violations(page: Page): Promise<string[]> {
+  if (!(await page.evaluate(`'axe' in window`))) await page.evaluate(axe)
+  const found: Violation[] = await page.evaluate(`(async () => {
+    for (const animation of document.getAnimations()) if (animation.effect.getComputedTiming().endTime !== Infinity) animation.finish()
+    const options = { resultTypes: ['violations'], preload: false, rules: { 'target-size': { enabled: true } } }
+    return (await axe.run(document, options)).violations
+  })()`)
+  return found.flatMap(({ id, nodes }) => nodes.slice(0, 5).map(({ html, target, failureSummary }) =>
+    `${id}: ${target.join(' ')}: ${html.slice(0, 150)}: ${failureSummary.replaceAll(/\s+/g, ' ').slice(0, 240)}`))
+}
+
+async function lookAtAll(t: Test, stage: Stage, screens: readonly Screen[], { what, options }: Walk): Promise<void> {
+  const { page, watch } = await openDuring(t, browser, stage.url, '', { reducedMotion: 'reduce', locale: 'en-GB', ...options })
+  await settle(page)
+  for (const screen of screens) {
+    await t.test(screen.what, async t => {
+      await change(page, stage.url, screen.address)
+      await settle(page)
+      await screen.act?.(page)
+      await settle(page)
+      await look(t, page, screen.what)
+      await photograph(page, `${screen.what} ${what}`.replaceAll(/[^a-z0-9]+/gi, '-'), { isWhole: true })
+      await page.keyboard.press('Escape')
+    })
+  }
+  t.same(watch.foreign, [], 'nobody else is asked for anything')
+}
+
+async function look(t: Test, page: Page, screen: string): Promise<void> {
+  for (const colorScheme of themes) {
+    await page.emulateMedia({ colorScheme })
+    t.same(await violations(page), [], `${screen}, ${colorScheme}`)
+  }
+  t.same(await layoutFaults(page), [], `${screen}: nothing sticks out, no words stuck together`)
+}
+
+t.test('a furnished server', { skip }, async t => {
+  const stage = await startServer(t)
+  const furnished = await furnish(stage)
+  const going = await furnished.startWaiting()
+  for (const walk of walks) await t.test(walk.what, t => lookAtAll(t, stage, screensOf({ ...furnished, going }), walk))
+})
+
+t.test('an empty server', { skip }, async t => {
+  const stage = await startServer(t)
+  const screens = [...paths.filter(path => !path.includes(':')).map(path => pageOf(path, path)), ...unknown]
+  for (const walk of walks) await t.test(walk.what, t => lookAtAll(t, stage, screens, walk))
+})
+
+t.test('the login', { skip }, async t => {
+  const { url } = await startServer(t)
+  for (const { options } of walks) {
+    const { page, context } = await openWatched(browser, new URL(url).origin, { reducedMotion: 'reduce', ...options })
+    await page.goto(url)
+    await page.locator('input[name=token]').waitFor()
+    await look(t, page, 'the login')
+    await context.close()
+  }
+})
