@@ -141,7 +141,6 @@ const testedElsewhere: Array<[path: RegExp, reason: string]> = [
   [/^deploy\/(executors|extract-helper|extraction-files)\.ts$/, 'threads and helper processes: test/deploy/extract-threads, test/deploy/extract-helpers'],
   [/^(projects\/(targets|target-helper)|transfer\/pack-helper)\.ts$/, 'api/run-as.test.ts, and api/files.test.ts without a user'],
   [/^deploy\/(background|script-processes)\.ts$/, 'interrupted-scripts.test.ts: scripts of servers that were killed'],
-  [/^proc\/kept-descriptors\.ts$/, 'pty.test.ts: programs beside a terminal'],
   [/^proc\/helper-process\.ts$/, 'the inside of a helper process: test/proc/helper']
 ]
 

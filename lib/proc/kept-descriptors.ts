@@ -5,17 +5,23 @@
  */
 import { closeSync, openSync } from 'node:fs'
 
-const kept = new Set<number>()
+const kept = new Map<number, symbol>()
 
-/** Keeps a descriptor back from now on; returns what ends that. One that is closed by then does no harm. */
+/**
+ * Keeps a descriptor back from now on; returns what ends that. A descriptor that is closed by then does no harm, and one
+ * that has its number since stays kept: a stream tells that it is closed a moment after its number was given away.
+ */
 export function keepBack(fd: number): () => void {
-  kept.add(fd)
-  return () => void kept.delete(fd)
+  const holder = Symbol(`descriptor ${fd}`)
+  kept.set(fd, holder)
+  return () => {
+    if (kept.get(fd) === holder) kept.delete(fd)
+  }
 }
 
 /** Calls `start` with the `stdio` for spawn, added to as is needed. */
 export function withoutKept<Stdio, Result>(stdio: readonly Stdio[], start: (stdio: Array<Stdio | number | undefined>) => Result): Result {
-  const hidden = [...kept].filter(fd => fd >= stdio.length)
+  const hidden = [...kept.keys()].filter(fd => fd >= stdio.length)
   if (hidden.length === 0) return start([...stdio])
   const nothing = openSync('/dev/null', 'r+')
   try {
