@@ -240,7 +240,7 @@ t.test('below a prefix, on a phone: watch, cancel, follow a long run, delete the
   t.ok(existsSync(join(stage.sites, 'storefront', 'index.html')), 'its files stay')
 
   await page.goto(`${stage.url}/projects/proj_gone`)
-  await page.getByRole('heading', { name: 'No such project' }).waitFor()
+  await page.getByRole('heading', { name: 'This project does not exist' }).waitFor()
   await page.goto(`${stage.url}/no/such/page`)
   await page.getByRole('heading', { name: 'There is nothing here' }).waitFor()
   const others = watch.complaints.filter(words => !/404.*\/api\//.test(words))
