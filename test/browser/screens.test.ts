@@ -23,7 +23,7 @@ const photograph = photographer('screen')
 /** Words that stay as they are in Chinese. */
 const sameEverywhere = [
   'svc', 'production', 'zip', 'Standard Webhooks', 'webhook', 'dev', 'root', 'node', 'linux', 'X-Forwarded-For', 'deployPath', 'SVC_PUBLIC_URL',
-  '{commit}', '{repository}', 'team/shop', 'Slack', 'Microsoft Teams', 'GitHub Actions', 'umask'
+  '{commit}', '{repository}', 'team/shop', 'Slack', 'Microsoft Teams', 'GitHub Actions', 'umask', 'Shell', 'bash'
 ]
 
 const themes = ['light', 'dark'] as const

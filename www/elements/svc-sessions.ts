@@ -68,6 +68,7 @@ export class SvcSessions extends SvcElement {
 
   #row(session: ListedSession): Template {
     const browser = browserWords(session.userAgent) ?? t('Unknown program')
+    const words = session.current ? t('Sign out') : t('End')
     return html`
       <li>
         <div>
@@ -80,9 +81,9 @@ export class SvcSessions extends SvcElement {
             <span>${t('Signed in')} <svc-time at="${session.createdAt}"></svc-time></span>
           </span>
         </div>
-        <button type="button" disabled="${this.#isBusy}" aria-label="${t('End the session of {browser}', { browser })}"
+        <button type="button" disabled="${this.#isBusy}" aria-label="${`${words}: ${browser}`}"
           @click="${() => void this.#end([session])}">
-          ${session.current ? t('Sign out') : t('End')}
+          ${words}
         </button>
       </li>`
   }

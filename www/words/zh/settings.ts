@@ -10,7 +10,6 @@ export const words: Words = {
   'Last used': '最近使用',
   'Signed in': '登录于',
   'End': '结束',
-  'End the session of {browser}': '结束 {browser} 的会话',
   'Sign out everywhere else': '退出其他所有会话',
   'Notifications': '通知',
   'Access': '访问',
