@@ -57,13 +57,13 @@ export class SvcLabels extends SvcElement {
       align-content: start;
       min-width: 0;
 
-      li { display: flex; align-items: center; gap: 4px; min-height: calc(var(--row) + 4px); padding: 4px 8px 4px 16px; }
+      li { display: flex; flex-wrap: wrap; align-items: center; gap: 4px; min-height: calc(var(--row) + 4px); padding: 4px 8px 4px 16px; }
       li + li { border-top: 1px solid var(--line); }
       li[draggable=true] { cursor: grab; }
       li.dragged { opacity: 0.45; }
       li.target { box-shadow: inset 0 2px 0 var(--accent); }
-      .label { flex: 1; min-width: 0; display: flex; }
-      .count { flex: none; color: var(--muted); font-size: var(--size-13); margin-right: 8px; }
+      .label { flex: 1 1 140px; min-width: 0; display: flex; }
+      .count { flex: none; color: var(--muted); font-size: var(--size-13); margin-right: auto; }
       li button { min-width: 36px; padding: 4px; }
       .up .icon { rotate: 180deg; }
       .colors { display: flex; flex-wrap: wrap; gap: 8px; border: 0; margin: 0; padding: 0; }
