@@ -62,7 +62,8 @@ export class SvcLabels extends SvcElement {
       li[draggable=true] { cursor: grab; }
       li.dragged { opacity: 0.45; }
       li.target { box-shadow: inset 0 2px 0 var(--accent); }
-      .label { flex: 1 1 140px; min-width: 0; display: flex; }
+      .label { flex: 1; min-width: 0; display: flex; }
+      @media (max-width: 480px) { .label { flex-basis: 100%; } }
       .count { flex: none; color: var(--muted); font-size: var(--size-13); margin-right: auto; }
       li button { min-width: 36px; padding: 4px; }
       .up .icon { rotate: 180deg; }
