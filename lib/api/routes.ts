@@ -105,6 +105,9 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
 
   const terminal = terminalHandlers(needs.terminal)
 
+  let description: Promise<object> | undefined
+  const describe = async (): Promise<object> => (await import('./description/document.js')).describeApi(routes, needs.program)
+
   const routes: ApiRoute[] = versioned([
     probeRow(needs.health.health),
     row('GET', '/api/health/detail', 'admin', health.detail),
@@ -211,10 +214,8 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
     row('GET', '/api/terminal/available', 'admin', terminal.available),
     row('GET', '/api/terminal/ws', 'terminal', terminal.connect),
 
-    row('GET', '/api/openapi.json', 'public', async () => {
-      const { describeApi } = await import('./description/document.js')
-      return json(describeApi(routes, needs.program))
-    })
+    // It depends on the program alone, so a client that has it gets a 304; nobody can make the server build it again.
+    depending([], row('GET', '/api/openapi.json', 'public', async () => json(await (description ??= describe()))))
   ], needs.version)
   return routes
 }

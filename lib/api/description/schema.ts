@@ -124,11 +124,6 @@ export function named<T>(name: string, inner: Schema<T>): Schema<T> {
   return schema({ $ref: `#/components/schemas/${name}` }, inner.example, new Map([...inner.uses, [name, inner.json]]))
 }
 
-/** The same schema with a description. */
-export function described<T>(inner: Schema<T>, description: string): Schema<T> {
-  return schema({ ...inner.json, description }, inner.example, inner.uses)
-}
-
 export function usesOf(schemas: ReadonlyArray<Schema<unknown>>): ReadonlyMap<string, JsonSchema> {
   return new Map(schemas.flatMap(({ uses }) => [...uses]))
 }

@@ -35,8 +35,9 @@ t.test('each error code is used, and has a meaning', async t => {
 
 t.test('the server answers its own description, below its prefix too', async t => {
   const { client } = await startServer(t, { base: '/tools/svc' })
-  const { status, body } = await client.get('/api/openapi.json')
+  const { status, body, headers } = await client.get('/api/openapi.json')
   t.equal(status, 200)
+  t.equal((await client.get('/api/openapi.json', { 'if-none-match': headers.etag as string })).status, 304)
   t.match(body, { openapi: '3.1.0', servers: [{ url: '..' }] })
   t.strictSame(Object.keys(body.paths), Object.keys(document['paths'] as object))
 })
